@@ -1,0 +1,35 @@
+# forebay_room(NAME
+#   SOURCES a.cc ...       every .cc of the room but the tests
+#   USES base sys ...      rooms above it
+#   LIBRARIES fmt::fmt ... third-party targets
+#   TESTS a_test.cc ...)   one test program per room, each test known to ctest
+#
+# Makes the target forebay_NAME and, with tests, the program NAME_test.
+function(forebay_room name)
+  cmake_parse_arguments(ROOM "" "" "SOURCES;USES;LIBRARIES;TESTS;TEST_LIBRARIES" ${ARGN})
+  if(ROOM_SOURCES)
+    add_library(forebay_${name} STATIC ${ROOM_SOURCES})
+    set(scope PUBLIC)
+  else()
+    add_library(forebay_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(forebay_${name} ${scope}
+    "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
+  list(TRANSFORM ROOM_USES PREPEND forebay_)
+  target_link_libraries(forebay_${name} ${scope} ${ROOM_USES} ${ROOM_LIBRARIES})
+  if(ROOM_SOURCES)
+    target_link_libraries(forebay_${name} PRIVATE forebay_settings)
+  endif()
+  set_property(GLOBAL APPEND PROPERTY FOREBAY_ROOMS ${name})
+
+  if(FOREBAY_BUILD_TESTS AND ROOM_TESTS)
+    add_executable(${name}_test ${ROOM_TESTS})
+    target_link_libraries(${name}_test PRIVATE forebay_${name} forebay_settings ${ROOM_TEST_LIBRARIES}
+      GTest::gmock GTest::gtest GTest::gtest_main)
+    target_compile_definitions(${name}_test PRIVATE
+      FOREBAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
+      PROPERTIES TIMEOUT 300 SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+  endif()
+endfunction()

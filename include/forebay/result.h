@@ -1,0 +1,107 @@
+// A value or the reason there is none. Every failure that input, disks or networks can cause travels
+// as a Result; bugs abort instead (base/check.h).
+//
+// Values: safe to move between threads, no shared state. A dropped Result is a compiler warning.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace forebay {
+
+// What a caller can act on. Messages are for people; branch on codes only.
+enum class ErrorCode {
+  kInvalidArgument,    // the request itself is wrong: configuration, option, size
+  kNotFound,           // the named thing does not exist
+  kCorruption,         // bytes are there but are not what they claim to be
+  kIo,                 // the operating system or the device failed
+  kUnsupported,        // valid, but this build or machine cannot do it
+  kCancelled,          // a stop was asked for
+  kResourceExhausted,  // disk, memory, descriptors or an allowance are used up
+};
+
+// "invalid argument", "not found", ...
+const char* error_code_name(ErrorCode code);
+
+struct Error {
+  ErrorCode code = ErrorCode::kIo;
+  std::string message;
+};
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  // NOLINTNEXTLINE(google-explicit-constructor): returning a value must read as returning a value.
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+
+  // Undefined unless ok().
+  T& value() & { return *std::get_if<0>(&state_); }
+  const T& value() const& { return *std::get_if<0>(&state_); }
+  T&& value() && { return std::move(*std::get_if<0>(&state_)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  T value_or(T other) && { return ok() ? std::move(*this).value() : std::move(other); }
+
+  // Undefined when ok().
+  const Error& error() const& { return *std::get_if<1>(&state_); }
+  Error&& error() && { return std::move(*std::get_if<1>(&state_)); }
+
+  // Puts what the caller was doing in front of the message: "context: message".
+  Result context(const std::string& what) && {
+    if (!ok()) std::get_if<1>(&state_)->message.insert(0, what + ": ");
+    return std::move(*this);
+  }
+
+  T take() && { return std::move(*this).value(); }
+  void ignore(const char* /*why*/) const {}
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Result(Error error) : error_(std::move(error)) {}
+
+  bool ok() const { return !error_; }
+  explicit operator bool() const { return ok(); }
+  const Error& error() const& { return *error_; }
+  Error&& error() && { return std::move(*error_); }
+
+  Result context(const std::string& what) && {
+    if (error_) error_->message.insert(0, what + ": ");
+    return std::move(*this);
+  }
+
+  void take() && {}
+  void ignore(const char* /*why*/) const {}
+
+ private:
+  std::optional<Error> error_;
+};
+
+using Status = Result<void>;
+
+}  // namespace forebay
+
+// The value of a Result, or return its error from the enclosing function. Once per statement.
+#define FB_TRY(expression)                                          \
+  __extension__({                                                   \
+    auto fb_result = (expression);                                  \
+    if (!fb_result.ok()) return ::forebay::Error(std::move(fb_result).error()); \
+    std::move(fb_result).take();                                    \
+  })

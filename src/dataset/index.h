@@ -1,0 +1,77 @@
+// What a data set holds: its files, and where sample i lies. Discovered once, then cached.
+//
+// Immutable after open; safe to use from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "forebay/result.h"
+#include "formats/format.h"
+#include "storage/store.h"
+
+namespace forebay::dataset {
+
+struct IndexOptions {
+  std::string folder;                 // below the store's root: "train"; "" = all
+  const formats::Format* format = nullptr;   // null: the format most files have
+  uint64_t samples_per_file = 0;      // as the workload says; 0 = ask each file
+  uint64_t record_bytes = 0;          // raw only
+  uint64_t files_max = UINT64_MAX;    // the first N in sorted order, as DLIO does
+  std::string cache_path;             // "" = no cache; a local file
+  int threads = 4;
+};
+
+struct SampleLocation {
+  uint32_t file = 0;                  // index for file()
+  uint64_t sample_in_file = 0;
+  formats::Access access = formats::Access::kWholeFile;
+  formats::Extent extent;             // the bytes to read: the record's, or the whole file
+};
+
+struct IndexSummary {
+  uint64_t file_count = 0, sample_count = 0, bytes = 0;
+  uint64_t stray_count = 0;           // files of other formats, not counted above
+  std::vector<storage::Skipped> problems;    // strays, loops, unreadable folders, empty files: the first 100
+  uint64_t problem_count = 0;
+  bool from_cache = false;
+  double seconds = 0;                 // that discovery took
+};
+
+class Index {
+ public:
+  // kNotFound "no samples under PATH (looked for *.npz ...)" when nothing fits; messages name what was
+  // there instead.
+  static Result<std::unique_ptr<Index>> open(storage::Store& store, const IndexOptions& options);
+  ~Index();
+
+  const formats::Format& format() const;
+  const IndexSummary& summary() const;
+  uint64_t file_count() const;
+  uint64_t sample_count() const;
+  // True when every file's samples must be read together: orders should keep them adjacent.
+  bool is_together() const;
+  // Samples of the largest file; shard size for windowed orders.
+  uint64_t samples_per_file_max() const;
+
+  std::string_view path(uint32_t file) const;     // relative to the store's root
+  uint64_t file_bytes(uint32_t file) const;
+  // File index of one file, for Reader::read.
+  const formats::FileIndex& file_index(uint32_t file) const;
+
+  // sample < sample_count().
+  SampleLocation locate(uint64_t sample) const;
+
+  // Changes when files are added, removed, resized or touched.
+  uint64_t fingerprint() const;
+
+ private:
+  class Impl;
+  explicit Index(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace forebay::dataset

@@ -1,0 +1,134 @@
+// Bytes <-> records: how samples lie in a file, how they are taken out and checked, how files are made.
+//
+// A Format is a constant and may be used from any thread. A Reader belongs to one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "forebay/result.h"
+#include "storage/store.h"
+
+namespace forebay::formats {
+
+enum class ElementType { kU8, kU16, kU32, kU64, kI8, kI16, kI32, kI64, kF16, kF32, kF64, kBool, kC64, kC128 };
+size_t element_bytes(ElementType type);
+std::string_view element_name(ElementType type);            // numpy's names: "uint8", "float32"
+std::optional<ElementType> element_from_name(std::string_view name);
+
+// One array as it lies in a file.
+struct ArrayLayout {
+  ElementType type = ElementType::kU8;
+  bool is_big_endian = false;
+  bool is_fortran_order = false;
+  std::vector<uint64_t> shape;      // empty = scalar
+};
+// Product of the shape times the element size, or kCorruption when that overflows 2^62.
+Result<uint64_t> array_bytes(const ArrayLayout& layout);
+
+// What a record holds before ops decode it.
+enum class Encoding { kRaw, kArray, kJpeg, kPng, kExample };
+
+// One record; `bytes` points into the input or into the reader's scratch and is valid until the
+// reader's next call.
+struct Record {
+  Encoding encoding = Encoding::kRaw;
+  std::span<const std::byte> bytes;
+  ArrayLayout array;                // for kArray: the whole array of the file
+  uint64_t sample_in_file = 0;      // for kArray with several samples: index on `sample_axis`
+  int sample_axis = -1;             // -1: the array is one sample
+};
+
+// How the samples of one file can be reached.
+enum class Access {
+  kWholeFile,   // one sample: the file
+  kExtents,     // several samples, each a range of bytes of its own
+  kTogether,    // several samples that only come by reading the file whole (compressed, interleaved)
+};
+
+struct Extent {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
+
+struct FileIndex {
+  Access access = Access::kWholeFile;
+  uint64_t sample_count = 1;
+  std::vector<Extent> extents;      // kExtents: one per sample, framing included
+};
+
+// What the caller knows of a data set's files; formats that need none ignore it.
+struct FormatOptions {
+  uint64_t samples_per_file = 1;    // expected; more than one makes npz and npy split their last axis
+  uint64_t record_bytes = 0;        // raw: fixed record size; 0 = the file is one record
+};
+
+// Checks bytes as they pass, without keeping them. Give it to one read of a whole file, then finish().
+class StreamCheck : public storage::PieceVisitor {
+ public:
+  // Ready for another file of `file_bytes`; `path` is for messages.
+  virtual void begin(std::string_view path, uint64_t file_bytes) = 0;
+  // kCorruption with member, offset and cause. kUnsupported: this file cannot be checked in passing
+  // (decode it whole instead).
+  virtual Status finish() = 0;
+  virtual uint64_t payload_bytes() const = 0;   // decoded sample bytes seen
+};
+
+class Reader {
+ public:
+  virtual ~Reader() = default;
+
+  // Takes sample `sample_in_file` out of `bytes`: the extent for kExtents, else the whole file. Checks
+  // every checksum the format has. Errors name `path`, member or record, and offset.
+  virtual Result<Record> read(std::string_view path, std::span<const std::byte> bytes,
+                              const FileIndex& index, uint64_t sample_in_file) = 0;
+
+  // Null when the format has nothing to check in passing.
+  virtual std::unique_ptr<StreamCheck> make_stream_check() { return nullptr; }
+};
+
+// What to put into a generated file.
+struct FileSpec {
+  std::string path;                 // relative to the store
+  uint64_t rows = 0, columns = 0;   // DLIO's two dimensions of one record, in bytes
+  std::vector<uint64_t> shape;      // when not empty: overrides rows x columns (dataset.record_dims)
+  ElementType type = ElementType::kU8;
+  uint64_t sample_count = 1;
+  bool compress = false;            // dataset.compression: zip (npz) or gzip (tfrecord)
+  uint64_t seed = 0;                // of this file: same seed, same bytes
+};
+
+struct Format {
+  std::string_view name;                              // DLIO's name: "npz"
+  std::string_view summary;
+  std::span<const std::string_view> extensions;       // lower case, without dot
+  bool (*recognises)(std::span<const std::byte> head);   // from the first bytes (64 are enough)
+
+  // How samples lie in the file. Reads as little as the format allows.
+  Result<FileIndex> (*index)(storage::Store& store, const storage::FileInfo& file,
+                             const FormatOptions& options);
+  std::unique_ptr<Reader> (*make_reader)(const FormatOptions& options);
+
+  // Writes the file whole through `writer` (append, patch); the caller syncs and publishes.
+  Status (*write)(storage::Writer& writer, bool can_patch, const FileSpec& spec);
+  // Bytes that `write` will produce, exact where the format allows and an upper bound otherwise.
+  uint64_t (*estimate_bytes)(const FileSpec& spec);
+  // Side file to write next to the data, as DLIO does (tfrecord: index/<split>/<name>.idx); nullptr
+  // when the format has none. Given the split-relative name of the data file.
+  std::string (*index_path)(std::string_view path);
+  Result<std::string> (*index_text)(storage::Store& store, const storage::FileInfo& file);
+};
+
+std::span<const Format* const> builtin_formats();
+// Null when there is none of that name; "jpg" finds jpeg.
+const Format* find_format(std::string_view name);
+// By content first, then by extension; null when nothing fits.
+const Format* recognise_format(std::string_view path, std::span<const std::byte> head);
+
+}  // namespace forebay::formats
