@@ -9,7 +9,6 @@ pkg_check_modules(uring REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(isal REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(turbojpeg REQUIRED IMPORTED_TARGET libturbojpeg)
 pkg_check_modules(spng REQUIRED IMPORTED_TARGET spng)
-find_package(CLI11 REQUIRED)
 
 if(FOREBAY_BUILD_TESTS)
   find_package(GTest REQUIRED)

@@ -19,26 +19,26 @@ struct GeneratorOptions {
   const formats::Format* format = nullptr;
   std::string file_prefix = "img";
   uint64_t files_train = 0, files_valid = 0;
-  uint64_t subfolders_train = 0, subfolders_valid = 0;    // 0 or 1 = flat
+  uint64_t subfolders_train = 0, subfolders_valid = 0;  // 0 or 1 = flat
   uint64_t samples_per_file = 1;
-  double record_bytes = 65536, record_bytes_stdev = 0;    // sizes drawn as DLIO does (seed 10)
+  double record_bytes = 65536, record_bytes_stdev = 0;  // sizes drawn as DLIO does (seed 10)
   std::vector<uint64_t> record_dims;
   formats::ElementType type = formats::ElementType::kU8;
   bool compress = false;
-  uint64_t seed = 10;        // of contents; sizes always use DLIO's 10 unless size_seed is set
+  uint64_t seed = 10;  // of contents; sizes always use DLIO's 10 unless size_seed is set
   uint32_t size_seed = 10;
-  int threads = 0;           // 0 = number of CPUs available to this process
-  bool sync = true;          // fsync each file before it gets its name
+  int threads = 0;   // 0 = number of CPUs available to this process
+  bool sync = true;  // fsync each file before it gets its name
 };
 
 struct GeneratorPlan {
-  std::vector<formats::FileSpec> files;    // train files, then valid files
-  uint64_t bytes = 0;                      // estimate of what all of them take
+  std::vector<formats::FileSpec> files;  // train files, then valid files
+  uint64_t bytes = 0;                    // estimate of what all of them take
 };
 
 struct GeneratorProgress {
-  uint64_t files_done = 0, files_total = 0;    // kept from an earlier run count as done
-  uint64_t files_kept = 0;                     // were there already and whole
+  uint64_t files_done = 0, files_total = 0;  // kept from an earlier run count as done
+  uint64_t files_kept = 0;                   // were there already and whole
   uint64_t bytes_written = 0, bytes_total = 0;
   double seconds = 0;
 };
@@ -46,9 +46,9 @@ struct GeneratorProgress {
 // Names, dimensions and seeds of every file. kInvalidArgument for impossible sizes.
 Result<GeneratorPlan> plan_generation(const GeneratorOptions& options);
 
-// Checks free space (kResourceExhausted with needed and free bytes), then writes what is missing. A run
-// killed half-way continues; a file with its final name is whole. `progress` is called about ten times
-// a second from the calling thread, and once at the end.
+// Checks free space (kResourceExhausted with needed and free bytes), then writes what is missing. A
+// run killed half-way continues; a file with its final name is whole. `progress` is called about
+// ten times a second from the calling thread, and once at the end.
 Result<GeneratorProgress> generate(storage::Store& store, const GeneratorOptions& options,
                                    const std::function<void(const GeneratorProgress&)>& progress,
                                    std::stop_token stop);

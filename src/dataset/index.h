@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,35 +17,42 @@
 namespace forebay::dataset {
 
 struct IndexOptions {
-  std::string folder;                 // below the store's root: "train"; "" = all
-  const formats::Format* format = nullptr;   // null: the format most files have
-  uint64_t samples_per_file = 0;      // as the workload says; 0 = ask each file
-  uint64_t record_bytes = 0;          // raw only
-  uint64_t files_max = UINT64_MAX;    // the first N in sorted order, as DLIO does
-  std::string cache_path;             // "" = no cache; a local file
+  std::string folder;                       // below the store's root: "train"; "" = all
+  std::string only_file;                      // a data set of this one file; "" = the folder
+  const formats::Format* format = nullptr;  // null: the format most files have
+  uint64_t samples_per_file = 0;            // as the workload says; 0 = ask each file
+  uint64_t record_bytes = 0;                // raw only
+  uint64_t files_max = UINT64_MAX;          // the first N in sorted order, as DLIO does
+  std::string cache_path;                   // "" = no cache; a local file
   int threads = 4;
+  // Files whose samples cannot be found: false = the first one is an error, true = they are left
+  // out and named in the problems.
+  bool skip_bad_files = false;
+  std::stop_token stop;  // ends a long discovery with kCancelled
 };
 
 struct SampleLocation {
-  uint32_t file = 0;                  // index for file()
+  uint32_t file = 0;  // index for file()
   uint64_t sample_in_file = 0;
   formats::Access access = formats::Access::kWholeFile;
-  formats::Extent extent;             // the bytes to read: the record's, or the whole file
+  formats::Extent extent;  // the bytes to read: the record's, or the whole file
 };
 
 struct IndexSummary {
   uint64_t file_count = 0, sample_count = 0, bytes = 0;
-  uint64_t stray_count = 0;           // files of other formats, not counted above
-  std::vector<storage::Skipped> problems;    // strays, loops, unreadable folders, empty files: the first 100
+  uint64_t stray_count = 0;  // files of other formats, not counted above
+  std::vector<storage::Skipped>
+      problems;  // strays, loops, unreadable folders, empty files: the first 100
   uint64_t problem_count = 0;
-  bool from_cache = false;
-  double seconds = 0;                 // that discovery took
+  uint64_t files_beyond_max = 0;  // of the right format, left out by files_max
+  bool from_cache = false;        // no file had to be opened: the cache knew them all
+  double seconds = 0;             // that discovery took
 };
 
 class Index {
  public:
-  // kNotFound "no samples under PATH (looked for *.npz ...)" when nothing fits; messages name what was
-  // there instead.
+  // kNotFound "no samples under PATH (looked for *.npz ...)" when nothing fits; messages name what
+  // was there instead.
   static Result<std::unique_ptr<Index>> open(storage::Store& store, const IndexOptions& options);
   ~Index();
 
@@ -57,7 +65,7 @@ class Index {
   // Samples of the largest file; shard size for windowed orders.
   uint64_t samples_per_file_max() const;
 
-  std::string_view path(uint32_t file) const;     // relative to the store's root
+  std::string_view path(uint32_t file) const;  // relative to the store's root
   uint64_t file_bytes(uint32_t file) const;
   // File index of one file, for Reader::read.
   const formats::FileIndex& file_index(uint32_t file) const;

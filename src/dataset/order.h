@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "dataset/permutation.h"
 #include "forebay/result.h"
 
 namespace forebay::dataset {
@@ -15,6 +16,7 @@ enum class OrderKind {
   kSequential,  // 0, 1, 2, ...
   kFull,        // a permutation of all samples
   kWindowed,    // shards permuted, then the samples of each window of shards permuted
+  kResident,    // kWindowed with the window that memory holds: only resident samples are drawn
 };
 std::string_view order_kind_name(OrderKind kind);
 
@@ -22,9 +24,12 @@ struct OrderOptions {
   OrderKind kind = OrderKind::kSequential;
   uint64_t sample_count = 0;
   uint64_t seed = 0;
-  bool change_each_epoch = true;      // false: every epoch has epoch 0's order
-  uint64_t shard_samples = 1;         // kWindowed: samples per shard; the last shard may be short
-  uint64_t window_shards = 1;         // kWindowed: shards that are mixed with each other
+  bool change_each_epoch = true;  // false: every epoch has epoch 0's order
+  uint64_t shard_samples = 1;     // kWindowed: samples per shard; the last shard may be short
+  uint64_t window_shards = 1;     // kWindowed: shards that are mixed with each other
+  uint64_t resident_samples = 1;  // kResident: what memory holds, in samples; at least one shard
+  bool shuffle_shards = true;     // kWindowed: false keeps the shards in order
+  bool shuffle_within = true;     // kWindowed: false keeps each shard's samples in order
 };
 
 class Order {
@@ -40,15 +45,31 @@ class Order {
   // Its inverse: position_of(e, sample_at(e, p)) == p.
   uint64_t position_of(uint64_t epoch, uint64_t sample) const;
 
-  // log2(number of orders this kind can produce for this count) / log2(sample_count!), as if keys were
-  // unlimited: 0 for sequential, 1 for full. Exact up to lgamma's rounding; 0 for fewer than 2 samples.
+  // log2(number of orders this kind can produce for this count) / log2(sample_count!), as if keys
+  // were unlimited: 0 for sequential, 1 for full. Exact up to lgamma's rounding; 0 for fewer than 2
+  // samples.
   double entropy() const;
   // The same, capped by the 64 bits of the seed.
   double entropy_of_seed() const;
 
  private:
   explicit Order(OrderOptions options);
+
+  uint64_t key(uint64_t epoch, uint64_t stream) const;
+  const Permutation& window(uint64_t index, bool holds_short_shard) const;
+  // Where the short last shard falls among the permuted shards; shard_count_ when none is short.
+  uint64_t short_shard_place(uint64_t shard_key) const;
+  uint64_t windowed_sample_at(uint64_t epoch, uint64_t position) const;
+  uint64_t windowed_position_of(uint64_t epoch, uint64_t sample) const;
+  double log2_reachable() const;
+
   OrderOptions options_;
+  Permutation all_;  // kFull
+  // kWindowed, with sizes cut to what there is.
+  uint64_t shard_samples_ = 1, shard_count_ = 0, window_shards_ = 1, last_window_ = 0;
+  uint64_t shard_deficit_ = 0;  // samples that the last shard lacks
+  Permutation shards_;
+  Permutation windows_[2][2];  // [is the last window][holds the short shard]
 };
 
 }  // namespace forebay::dataset

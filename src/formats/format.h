@@ -1,4 +1,5 @@
-// Bytes <-> records: how samples lie in a file, how they are taken out and checked, how files are made.
+// Bytes <-> records: how samples lie in a file, how they are taken out and checked, how files are
+// made.
 //
 // A Format is a constant and may be used from any thread. A Reader belongs to one thread at a time.
 #pragma once
@@ -17,9 +18,24 @@
 
 namespace forebay::formats {
 
-enum class ElementType { kU8, kU16, kU32, kU64, kI8, kI16, kI32, kI64, kF16, kF32, kF64, kBool, kC64, kC128 };
+enum class ElementType {
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kF16,
+  kF32,
+  kF64,
+  kBool,
+  kC64,
+  kC128
+};
 size_t element_bytes(ElementType type);
-std::string_view element_name(ElementType type);            // numpy's names: "uint8", "float32"
+std::string_view element_name(ElementType type);  // numpy's names: "uint8", "float32"
 std::optional<ElementType> element_from_name(std::string_view name);
 
 // One array as it lies in a file.
@@ -27,7 +43,7 @@ struct ArrayLayout {
   ElementType type = ElementType::kU8;
   bool is_big_endian = false;
   bool is_fortran_order = false;
-  std::vector<uint64_t> shape;      // empty = scalar
+  std::vector<uint64_t> shape;  // empty = scalar
 };
 // Product of the shape times the element size, or kCorruption when that overflows 2^62.
 Result<uint64_t> array_bytes(const ArrayLayout& layout);
@@ -40,16 +56,16 @@ enum class Encoding { kRaw, kArray, kJpeg, kPng, kExample };
 struct Record {
   Encoding encoding = Encoding::kRaw;
   std::span<const std::byte> bytes;
-  ArrayLayout array;                // for kArray: the whole array of the file
-  uint64_t sample_in_file = 0;      // for kArray with several samples: index on `sample_axis`
-  int sample_axis = -1;             // -1: the array is one sample
+  ArrayLayout array{};          // for kArray: the whole array of the file
+  uint64_t sample_in_file = 0;  // for kArray with several samples: index on `sample_axis`
+  int sample_axis = -1;         // -1: the array is one sample
 };
 
 // How the samples of one file can be reached.
 enum class Access {
-  kWholeFile,   // one sample: the file
-  kExtents,     // several samples, each a range of bytes of its own
-  kTogether,    // several samples that only come by reading the file whole (compressed, interleaved)
+  kWholeFile,  // one sample: the file
+  kExtents,    // several samples, each a range of bytes of its own
+  kTogether,   // several samples that only come by reading the file whole (compressed, interleaved)
 };
 
 struct Extent {
@@ -60,16 +76,19 @@ struct Extent {
 struct FileIndex {
   Access access = Access::kWholeFile;
   uint64_t sample_count = 1;
-  std::vector<Extent> extents;      // kExtents: one per sample, framing included
+  std::vector<Extent> extents{};  // kExtents: one per sample, framing included
+  // npy and npz with kExtents: the layout of every extent, which has no header of its own.
+  std::optional<ArrayLayout> extent_array{};
 };
 
 // What the caller knows of a data set's files; formats that need none ignore it.
 struct FormatOptions {
-  uint64_t samples_per_file = 1;    // expected; more than one makes npz and npy split their last axis
-  uint64_t record_bytes = 0;        // raw: fixed record size; 0 = the file is one record
+  uint64_t samples_per_file = 1;  // expected; more than one makes npz and npy split their last axis
+  uint64_t record_bytes = 0;      // raw: fixed record size; 0 = the file is one record
 };
 
-// Checks bytes as they pass, without keeping them. Give it to one read of a whole file, then finish().
+// Checks bytes as they pass, without keeping them. Give it to one read of a whole file, then
+// finish().
 class StreamCheck : public storage::PieceVisitor {
  public:
   // Ready for another file of `file_bytes`; `path` is for messages.
@@ -77,15 +96,15 @@ class StreamCheck : public storage::PieceVisitor {
   // kCorruption with member, offset and cause. kUnsupported: this file cannot be checked in passing
   // (decode it whole instead).
   virtual Status finish() = 0;
-  virtual uint64_t payload_bytes() const = 0;   // decoded sample bytes seen
+  virtual uint64_t payload_bytes() const = 0;  // decoded sample bytes seen
 };
 
 class Reader {
  public:
   virtual ~Reader() = default;
 
-  // Takes sample `sample_in_file` out of `bytes`: the extent for kExtents, else the whole file. Checks
-  // every checksum the format has. Errors name `path`, member or record, and offset.
+  // Takes sample `sample_in_file` out of `bytes`: the extent for kExtents, else the whole file.
+  // Checks every checksum the format has. Errors name `path`, member or record, and offset.
   virtual Result<Record> read(std::string_view path, std::span<const std::byte> bytes,
                               const FileIndex& index, uint64_t sample_in_file) = 0;
 
@@ -95,20 +114,20 @@ class Reader {
 
 // What to put into a generated file.
 struct FileSpec {
-  std::string path;                 // relative to the store
-  uint64_t rows = 0, columns = 0;   // DLIO's two dimensions of one record, in bytes
-  std::vector<uint64_t> shape;      // when not empty: overrides rows x columns (dataset.record_dims)
+  std::string path;                // relative to the store
+  uint64_t rows = 0, columns = 0;  // DLIO's two dimensions of one record, in bytes
+  std::vector<uint64_t> shape{};   // when not empty: overrides rows x columns (dataset.record_dims)
   ElementType type = ElementType::kU8;
   uint64_t sample_count = 1;
-  bool compress = false;            // dataset.compression: zip (npz) or gzip (tfrecord)
-  uint64_t seed = 0;                // of this file: same seed, same bytes
+  bool compress = false;  // dataset.compression: zip (npz) or gzip (tfrecord)
+  uint64_t seed = 0;      // of this file: same seed, same bytes
 };
 
 struct Format {
-  std::string_view name;                              // DLIO's name: "npz"
+  std::string_view name;  // DLIO's name: "npz"
   std::string_view summary;
-  std::span<const std::string_view> extensions;       // lower case, without dot
-  bool (*recognises)(std::span<const std::byte> head);   // from the first bytes (64 are enough)
+  std::span<const std::string_view> extensions;         // lower case, without dot
+  bool (*recognises)(std::span<const std::byte> head);  // from the first bytes (64 are enough)
 
   // How samples lie in the file. Reads as little as the format allows.
   Result<FileIndex> (*index)(storage::Store& store, const storage::FileInfo& file,

@@ -16,9 +16,9 @@
 namespace forebay::ops {
 
 struct DecodeOptions {
-  bool apply_orientation = true;     // EXIF orientation (and PNG's eXIf)
-  bool convert_to_rgb = false;       // grey, CMYK and palette become 3 channels
-  bool keep_16_bit = false;          // else 16-bit PNG samples become their high byte
+  bool apply_orientation = true;  // EXIF orientation (and PNG's eXIf)
+  bool convert_to_rgb = false;    // grey, CMYK and palette become 3 channels
+  bool keep_16_bit = false;       // else 16-bit PNG samples become their high byte
   bool fast_dct = false;
   uint64_t pixels_max = 1ull << 30;  // a larger image is refused before anything is allocated
 };
@@ -36,9 +36,9 @@ class Decoder {
   // Bytes that decode() will produce, from headers alone.
   virtual Result<uint64_t> decoded_bytes(std::string_view path, const formats::Record& record) = 0;
 
-  // Into `destination` when it is large enough (decoded_bytes), else into the decoder's own scratch.
-  // A record that needs no conversion is passed through without a copy when `destination` is empty.
-  // Errors name `path` and the cause ("truncated at byte N", "not an image: text/html").
+  // Into `destination` when it is large enough (decoded_bytes), else into the decoder's own
+  // scratch. A record that needs no conversion is passed through without a copy when `destination`
+  // is empty. Errors name `path` and the cause ("truncated at byte N", "not an image: text/html").
   virtual Result<Sample> decode(std::string_view path, const formats::Record& record,
                                 std::span<std::byte> destination) = 0;
 };

@@ -1,4 +1,5 @@
-// What a training job asks for: one immutable value, filled from built-ins, YAML files and overrides.
+// What a training job asks for: one immutable value, filled from built-ins, YAML files and
+// overrides.
 //
 // Values; safe to share between threads once resolved.
 #pragma once
@@ -17,30 +18,34 @@
 namespace forebay::workload {
 
 // A time in seconds that may be drawn anew each time: a number, {mean, stdev}, or {type: ...} with
-// normal (mean, stdev), uniform (min, max), gamma (shape, scale), exponential (scale), poisson (lam).
+// normal (mean, stdev), uniform (min, max), gamma (shape, scale), exponential (scale), poisson
+// (lam).
 struct Distribution {
   enum class Kind { kConstant, kNormal, kUniform, kGamma, kExponential, kPoisson };
   Kind kind = Kind::kConstant;
-  double a = 0;   // value | mean | min | shape | scale | lam
-  double b = 0;   //       | stdev | max | scale
+  double a = 0;  // value | mean | min | shape | scale | lam
+  double b = 0;  //       | stdev | max | scale
 
   bool is_zero() const { return kind == Kind::kConstant && a == 0; }
   double mean() const;
   // Negative draws count as 0 (DLIO folds them to positive values, which shifts the mean).
   double draw(base::Random& random) const;
-  std::string text() const;   // "0.323", "normal(mean 0.3, stdev 0.01)"
+  std::string text() const;  // "0.323", "normal(mean 0.3, stdev 0.01)"
+  bool operator==(const Distribution&) const = default;
 };
 
 enum class Shuffle { kOff, kSeed, kRandom };
 
 struct Model {
   std::string name = "default";
-  std::string type;                        // "" = none
-  uint64_t size_bytes = 10240;             // model_size_bytes, or model_size where only that is given
+  std::string type;             // "" = none
+  uint64_t size_bytes = 10240;  // model_size_bytes, or model_size where only that is given
+  bool operator==(const Model&) const = default;
 };
 
 struct Workflow {
   bool generate_data = false, train = true, evaluation = false, checkpoint = false;
+  bool operator==(const Workflow&) const = default;
 };
 
 struct Dataset {
@@ -51,61 +56,69 @@ struct Dataset {
   uint64_t num_subfolders_train = 0, num_subfolders_eval = 0;
   std::string file_prefix = "img";
   std::string format = "tfrecord";
-  std::string compression = "none";        // none | zip (npz) | gzip (tfrecord)
+  std::string compression = "none";  // none | zip (npz) | gzip (tfrecord)
   bool keep_files = true;
   std::vector<uint64_t> record_dims;
   std::string record_element_type = "uint8";
+  bool operator==(const Dataset&) const = default;
 };
 
 struct Reader {
   std::string data_loader = "tensorflow";
-  uint64_t batch_size = 1, batch_size_eval = 1;   // per accelerator
-  uint64_t read_threads = 1;               // reads in flight per accelerator; 0 = 1
-  uint64_t computation_threads = 1;        // decode threads per accelerator
-  uint64_t prefetch_size = 2;              // batches ready ahead, per accelerator
+  uint64_t batch_size = 1, batch_size_eval = 1;  // per accelerator
+  uint64_t read_threads = 1;                     // reads in flight per accelerator; 0 = 1
+  uint64_t computation_threads = 1;              // decode threads per accelerator
+  uint64_t prefetch_size = 2;                    // batches ready ahead, per accelerator
   Shuffle file_shuffle = Shuffle::kOff, sample_shuffle = Shuffle::kOff;
-  uint64_t shuffle_size = 1024;            // samples mixed by a windowed order
-  std::optional<uint64_t> transfer_size;   // bytes per read of large records
-  Distribution preprocess_time;            // per sample, on a decode thread
+  uint64_t shuffle_size = 1024;           // samples mixed by a windowed order
+  std::optional<uint64_t> transfer_size;  // bytes per read of large records
+  Distribution preprocess_time;           // per sample, on a decode thread
   bool odirect = false;
+  bool operator==(const Reader&) const = default;
 };
 
 struct Train {
   uint64_t epochs = 1;
-  Distribution computation_time;           // per step
-  std::optional<uint64_t> total_training_steps;   // cap of steps in each epoch, as DLIO applies it
+  Distribution computation_time;                 // per step
+  std::optional<uint64_t> total_training_steps;  // cap of steps in each epoch, as DLIO applies it
   uint64_t seed = 123;
   bool seed_change_epoch = true;
+  bool operator==(const Train&) const = default;
 };
 
 struct Evaluation {
-  Distribution eval_time;                  // per step
+  Distribution eval_time;  // per step
   uint64_t eval_after_epoch = 1, epochs_between_evals = 1;
+  bool operator==(const Evaluation&) const = default;
 };
 
 struct Checkpoint {
   std::string checkpoint_folder = "./checkpoints/";
   uint64_t checkpoint_after_epoch = 1, epochs_between_checkpoints = 1;
-  std::optional<uint64_t> steps_between_checkpoints;   // wins over the epoch keys when set
+  std::optional<uint64_t> steps_between_checkpoints;  // wins over the epoch keys when set
   bool fsync = false;
+  bool operator==(const Checkpoint&) const = default;
 };
 
 struct Output {
-  std::string folder;                      // "" = results/<workload>-<number>
+  std::string folder;  // "" = results/<workload>-<number>
   uint64_t exclude_start_steps = 1, exclude_end_steps = 0;
+  bool operator==(const Output&) const = default;
 };
 
 struct Metric {
-  double au = 0.90;                        // fraction that passes
+  double au = 0.90;  // fraction that passes
+  bool operator==(const Metric&) const = default;
 };
 
 struct Storage {
   std::string storage_type = "local_fs";
   std::string storage_root = "./";
+  bool operator==(const Storage&) const = default;
 };
 
 struct Workload {
-  std::string name;                        // of the built-in or file
+  std::string name;  // of the built-in or file
   std::string framework = "tensorflow";
   Model model;
   Workflow workflow;
@@ -117,27 +130,28 @@ struct Workload {
   Checkpoint checkpoint;
   Output output;
   Metric metric;
+  bool operator==(const Workload&) const = default;
 };
 
 // Where a value came from.
 struct Setting {
-  std::string key;      // "reader.batch_size"
-  std::string value;    // as it would be written in YAML
-  std::string unit;     // "bytes", "s", ""
-  std::string origin;   // "default", "built-in unet3d_h100", "file w.yaml:12", "override 3"
+  std::string key;     // "reader.batch_size"
+  std::string value;   // as it would be written in YAML
+  std::string unit;    // "bytes", "s", ""
+  std::string origin;  // "default", "built-in unet3d_h100", "file w.yaml:12", "override 3"
 };
 
 struct Resolved {
   Workload workload;
-  std::vector<Setting> settings;       // every known key, in schema order
-  std::vector<std::string> warnings;   // keys without effect here, keys that win over others, ...
+  std::vector<Setting> settings;      // every known key, in schema order
+  std::vector<std::string> warnings;  // keys without effect here, keys that win over others, ...
 };
 
 // `source` is a built-in's name or the path of a YAML file (a path when it contains '/' or ends in
 // .yaml or .yml). Overrides are "section.key=value", optionally after "++workload." or "workload.";
-// values are YAML: numbers, true, null, [a, b], {k: v}. Errors are kInvalidArgument and name file, line,
-// key, value, the allowed range and the nearest known key. A value that needs what a later version
-// brings is refused as kUnsupported with the key's name.
+// values are YAML: numbers, true, null, [a, b], {k: v}. Errors are kInvalidArgument and name file,
+// line, key, value, the allowed range and the nearest known key. A value that needs what a later
+// version brings is refused as kUnsupported with the key's name.
 Result<Resolved> resolve(std::string_view source, const std::vector<std::string>& overrides);
 
 // The resolved workload as YAML that resolve() reads back to the same value, origins as comments.
@@ -146,21 +160,24 @@ std::string to_yaml(const Resolved& resolved);
 // --- Built-ins ---
 struct Builtin {
   std::string_view name;
-  std::string_view summary;    // "3D U-Net on H100: 168 npz files of 147 MB, batch 7, 0.323 s a step"
+  std::string_view summary;  // "3D U-Net on H100: 168 npz files of 147 MB, batch 7, 0.323 s a step"
   std::string_view yaml;
 };
 std::span<const Builtin> builtin_workloads();
 
 // --- The schema: feeds parsing, `forebay help KEY` and docs/workload-keys.md ---
 struct KeyInfo {
-  std::string_view key;         // "reader.prefetch_size"
-  std::string_view type;        // "count", "bytes", "seconds or distribution", "off | seed | random"
-  std::string_view unit;        // "batches", "bytes", "s", ""
-  std::string_view range;       // "0..1000000", "> 0", ""
-  std::string fallback;         // the default, as written in YAML
-  std::string_view help;        // one or two sentences
-  std::string_view support;     // "" = full; else what happens: "warns: ...", "refused when ..."
+  std::string_view key;      // "reader.prefetch_size"
+  std::string_view type;     // "count", "bytes", "seconds or distribution", "off | seed | random"
+  std::string_view unit;     // "batches", "bytes", "s", ""
+  std::string_view range;    // "0..1000000", "> 0", ""
+  std::string fallback;      // the default, as written in YAML
+  std::string_view help;     // one or two sentences
+  std::string_view support;  // "" = full; else what happens: "warns: ...", "refused when ..."
 };
 std::span<const KeyInfo> schema();
+
+// The same as a page: docs/workload-keys.md.
+std::string schema_markdown();
 
 }  // namespace forebay::workload

@@ -1,0 +1,31 @@
+// One function per parser of foreign bytes: the fuzzers call them, and so does the corpus replay.
+//
+// Each returns normally for any input; what must not happen aborts.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace forebay::fuzz {
+
+void fuzz_jpeg(std::span<const std::byte> bytes);
+void fuzz_npy(std::span<const std::byte> bytes);
+void fuzz_npz(std::span<const std::byte> bytes);
+void fuzz_npz_stream(std::span<const std::byte> bytes);
+void fuzz_png(std::span<const std::byte> bytes);
+void fuzz_tfrecord(std::span<const std::byte> bytes);
+
+struct Target {
+  std::string_view name;  // folder below fuzz/corpus
+  void (*run)(std::span<const std::byte> bytes);
+};
+
+constexpr std::array kTargets{
+    Target{"jpeg", fuzz_jpeg}, Target{"npy", fuzz_npy},
+    Target{"npz", fuzz_npz},   Target{"npz_stream", fuzz_npz_stream},
+    Target{"png", fuzz_png},   Target{"tfrecord", fuzz_tfrecord},
+};
+
+}  // namespace forebay::fuzz

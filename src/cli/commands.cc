@@ -1,0 +1,13 @@
+#include "cli/commands.h"
+
+#include <array>
+
+namespace forebay::cli {
+
+std::span<const Command* const> commands() {
+  static constexpr std::array<const Command*, 7> kCommands{
+      &kGenerate, &kInspect, &kRun, &kCompare, &kList, &kHelp, &kCompletion};
+  return kCommands;
+}
+
+}  // namespace forebay::cli

@@ -1,0 +1,65 @@
+// forebay generate: makes a workload's synthetic data set.
+#include <array>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/workload_arguments.h"
+#include "sys/stop_signal.h"
+
+namespace forebay::cli {
+namespace {
+
+constexpr std::array<Positional, 2> kPositionals{{
+    {.name = "WORKLOAD",
+     .summary = "a built-in (forebay list workloads) or a YAML file",
+     .required = true},
+    {.name = "KEY=VALUE",
+     .summary = "overrides, for example dataset.num_files_train=100",
+     .repeats = true},
+}};
+
+constexpr std::array<Flag, 4> kFlags{{
+    {.name = "--data",
+     .value = "DIR",
+     .summary = "where to (default: dataset.data_folder)"},
+    {.name = "--threads", .value = "N", .fallback = "0", .summary = "writers; 0 = one per CPU"},
+    {.name = "--dry-run", .summary = "print the resolved workload and stop"},
+    {.name = "--quiet", .summary = "no progress and no summary"},
+}};
+
+constexpr std::array<std::string_view, 2> kExamples{
+    "forebay generate unet3d_h100 --data /mnt/d",
+    "forebay generate demo dataset.num_files_train=100 --data /tmp/d",
+};
+
+Result<int> run(const Arguments& arguments) {
+  sys::StopSignal signal;
+  const workload::Resolved resolved = FB_TRY(resolve_arguments(arguments));
+  if (arguments.has("--dry-run")) {
+    FB_TRY(print(workload::to_yaml(resolved)));
+    return kExitDone;
+  }
+  for (const std::string& warning : resolved.warnings) talk("note    " + warning + "\n");
+  const int threads = static_cast<int>(FB_TRY(arguments.integer("--threads", 0, 1024)));
+  FB_TRY(generate_data(resolved, data_folder(arguments, resolved), threads,
+                       arguments.has("--quiet"), signal.token()));
+  return kExitDone;
+}
+
+}  // namespace
+
+const Command kGenerate{
+    .name = "generate",
+    .group = "prepare",
+    .summary = "make a synthetic dataset",
+    .detail = "Writes files with DLIO's names, layout and sizes. A run that was stopped half-way "
+              "continues where it was: a file with its final name is whole. Free space is checked "
+              "before the first byte.",
+    .positionals = kPositionals,
+    .flags = kFlags,
+    .run = run,
+    .examples = kExamples};
+
+}  // namespace forebay::cli

@@ -1,0 +1,87 @@
+// forebay help: commands, concepts and workload keys; also the generated documents.
+#include <fmt/core.h>
+
+#include <array>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/help.h"
+#include "cli/version.h"
+#include "workload/workload.h"
+
+namespace forebay::cli {
+namespace {
+
+constexpr std::array<std::string_view, 3> kDocuments{"man", "cli", "keys"};
+
+constexpr std::array<Positional, 1> kPositionals{{
+    {.name = "TOPIC", .summary = "a command, or a workload key such as reader.prefetch_size"},
+}};
+
+constexpr std::array<Flag, 1> kFlags{{
+    {.name = "--document",
+     .value = "NAME",
+     .summary = "print a generated document whole",
+     .detail = "man: forebay.1; cli: docs/cli.md; keys: docs/workload-keys.md.",
+     .choices = kDocuments},
+}};
+
+std::string key_text(const workload::KeyInfo& key) {
+  std::string text = fmt::format("{}\n  {}\n\n", key.key, key.help);
+  const auto line = [&](std::string_view label, std::string_view value) {
+    if (!value.empty()) text += fmt::format("  {:<9} {}\n", label, value);
+  };
+  line("type", key.type);
+  line("unit", key.unit);
+  line("range", key.range);
+  line("default", key.fallback.empty() ? "(none)" : key.fallback);
+  line("support", key.support.empty() ? "full" : key.support);
+  return text;
+}
+
+Result<std::string> topic_text(const std::string& topic) {
+  for (const Command* command : commands())
+    if (command->name == topic) return long_help(*command);
+  std::vector<std::string_view> known;
+  std::string section;
+  for (const workload::KeyInfo& key : workload::schema()) {
+    if (key.key == topic) return key_text(key);
+    if (key.key.starts_with(topic + ".")) section += fmt::format("{:<42} {}\n", key.key, key.help);
+    known.push_back(key.key);
+  }
+  if (!section.empty()) return section;
+  for (const Command* command : commands()) known.push_back(command->name);
+  const std::string nearest = base::nearest_name(topic, known);
+  return fail(ErrorCode::kInvalidArgument, "no help on '{}'{}; topics are commands and workload keys "
+              "(docs/workload-keys.md)", topic,
+              nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+}
+
+Result<int> run(const Arguments& arguments) {
+  std::string text;
+  if (const auto document = arguments.get("--document")) {
+    text = *document == "man"   ? man_page(commands(), kVersion)
+           : *document == "cli" ? cli_markdown(commands())
+                                : workload::schema_markdown();
+  } else if (const auto topic = arguments.get("TOPIC")) {
+    text = FB_TRY(topic_text(*topic));
+  } else {
+    text = overview(commands(), kStartHere);
+  }
+  FB_TRY(print(text));
+  return kExitDone;
+}
+
+}  // namespace
+
+const Command kHelp{.name = "help",
+                    .group = "prepare",
+                    .summary = "explain a command or a key",
+                    .positionals = kPositionals,
+                    .flags = kFlags,
+                    .run = run};
+
+}  // namespace forebay::cli

@@ -1,0 +1,247 @@
+// forebay run: emulates a training job's I/O.
+#include <array>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/result_folder.h"
+#include "cli/version.h"
+#include "cli/workload_arguments.h"
+#include "dataset/generator.h"
+#include "emulate/find_max.h"
+#include "emulate/runner.h"
+#include "report/inspection.h"
+#include "report/json.h"
+#include "sys/stop_signal.h"
+#include "trace/recorder.h"
+
+namespace forebay::cli {
+namespace {
+
+constexpr int64_t kAcceleratorsMax = 4096;
+constexpr size_t kTraceEventsMax = 4'000'000;
+
+constexpr std::array<std::string_view, 2> kPayloads{"decode", "bytes"};
+constexpr std::array<std::string_view, 3> kCaches{"as-is", "cold", "warm"};
+constexpr std::array<std::string_view, 3> kOnErrors{"raise", "skip", "replace"};
+
+constexpr std::array<Positional, 2> kPositionals{{
+    {.name = "WORKLOAD",
+     .summary = "a built-in (forebay list workloads) or a YAML file",
+     .required = true},
+    {.name = "KEY=VALUE",
+     .summary = "overrides, for example reader.batch_size=8",
+     .repeats = true},
+}};
+
+constexpr std::array<Flag, 16> kFlags{{
+    {.name = "--data",
+     .value = "DIR",
+     .summary = "the data set's folder",
+     .detail = "Without it, storage.storage_root and dataset.data_folder of the workload say where. "
+               "A folder that holds train/ and valid/ is used as DLIO uses it; any other folder is "
+               "read whole, with its subfolders."},
+    {.name = "--accelerators", .value = "N", .fallback = "1", .summary = "emulated accelerators"},
+    {.name = "--find-max-accelerators",
+     .summary = "search how many the storage feeds",
+     .detail = "Runs the workload with 1, 2, 4, ... accelerators until the AU falls below metric.au, "
+               "then halves the gap. --accelerators is not used."},
+    {.name = "--max-accelerators",
+     .value = "N",
+     .fallback = "64",
+     .summary = "where that search stops"},
+    {.name = "--storage",
+     .value = "SPEC",
+     .fallback = "local",
+     .summary = "how bytes are read (forebay list stores)",
+     .detail = "NAME or NAME:option=value,... for example slow:latency=5ms,over=local."},
+    {.name = "--cache",
+     .value = "STATE",
+     .fallback = "as-is",
+     .summary = "page cache before each epoch",
+     .detail = "cold evicts the data set before every epoch and checks that it went; warm reads it "
+               "once before the first. The share of bytes that came from the cache is measured and "
+               "printed in any case.",
+     .choices = kCaches},
+    {.name = "--payload",
+     .value = "MODE",
+     .fallback = "decode",
+     .summary = "what is done with the bytes",
+     .detail = "bytes reads only. decode parses, verifies checksums, decompresses and decodes.",
+     .choices = kPayloads},
+    {.name = "--on-error",
+     .value = "POLICY",
+     .fallback = "raise",
+     .summary = "what a bad record does",
+     .detail = "raise ends the run at the first one; skip leaves it out; replace uses another sample "
+               "of the same batch. Skipped and replaced records are counted and named.",
+     .choices = kOnErrors},
+    {.name = "--errors-max",
+     .value = "N",
+     .summary = "bad records allowed with skip or replace"},
+    {.name = "--decode-threads",
+     .value = "N",
+     .fallback = "0",
+     .summary = "per accelerator; 0 = reader.read_threads"},
+    {.name = "--no-barrier", .summary = "accelerators do not meet after each step"},
+    {.name = "--out",
+     .value = "DIR",
+     .summary = "result folder (default: results/WORKLOAD-NNNN)"},
+    {.name = "--trace",
+     .value = "FILE",
+     .summary = "write a Chrome JSON trace for Perfetto"},
+    {.name = "--dry-run", .summary = "print the resolved plan and stop"},
+    {.name = "--json", .summary = "print the result as JSON on stdout"},
+    {.name = "--quiet", .summary = "no progress and no epoch lines"},
+}};
+
+constexpr std::array<std::string_view, 4> kExamples{
+    "forebay run unet3d_h100 --data /mnt/d --accelerators 4",
+    "forebay run demo_images --data ~/photos",
+    "forebay run unet3d_h100 --data /mnt/d --cache cold --find-max-accelerators",
+    "forebay run my.yaml train.epochs=2 reader.read_threads=8 --json",
+};
+
+// Shows a run on a terminal as it goes, or a line per epoch otherwise.
+class Console : public emulate::Observer {
+ public:
+  Console(bool quiet, bool epochs_to_stdout, int accelerators)
+      : quiet_(quiet), to_stdout_(epochs_to_stdout), accelerators_(accelerators) {}
+
+  void on_start(const emulate::RunResult& so_far) override {
+    if (!quiet_) say(report::run_head(so_far, style()));
+  }
+  void on_tick(const emulate::Progress& progress) override {
+    if (quiet_) return;
+    show_progress(report::progress_line(progress, accelerators_,
+                                        base::monotonic_clock().now_ns(), stderr_style()));
+  }
+  void on_epoch(const emulate::RunResult& so_far, const emulate::EpochResult& epoch) override {
+    if (!quiet_) say(report::epoch_line(epoch, so_far, style()));
+  }
+  void on_note(const std::string& text) override {
+    if (!quiet_) show_progress(text);
+  }
+
+ private:
+  report::TextStyle style() const { return to_stdout_ ? stdout_style() : stderr_style(); }
+  void say(const std::string& text) {
+    if (to_stdout_)
+      print(text).ignore("a closed stdout is reported when the summary is printed");
+    else
+      talk(text);
+  }
+  const bool quiet_, to_stdout_;
+  const int accelerators_;
+};
+
+Result<emulate::RunOptions> read_options(const Arguments& arguments,
+                                         const workload::Resolved& resolved) {
+  emulate::RunOptions options;
+  options.data = data_folder(arguments, resolved);
+  options.storage = *arguments.get("--storage");
+  if (resolved.workload.reader.odirect && !arguments.has("--storage")) options.storage = "direct";
+  options.accelerators =
+      static_cast<int>(FB_TRY(arguments.integer("--accelerators", 1, kAcceleratorsMax)));
+  options.barrier = !arguments.has("--no-barrier");
+  options.payload = *arguments.get("--payload");
+  options.cache = *arguments.get("--cache");
+  options.on_error = *arguments.get("--on-error");
+  if (arguments.has("--errors-max"))
+    options.errors_max = static_cast<uint64_t>(FB_TRY(arguments.integer("--errors-max", 0, INT64_MAX)));
+  options.decode_threads =
+      static_cast<int>(FB_TRY(arguments.integer("--decode-threads", 0, 1024)));
+  return options;
+}
+
+int exit_code_of(const emulate::RunResult& result) {
+  if (result.is_interrupted) return kExitInterrupted;
+  if (!result.error.empty()) return kExitFailed;
+  return result.verdict.outcome == emulate::Verdict::Outcome::kFail ? kExitGateNotMet : kExitDone;
+}
+
+Status write_trace(const std::string& path, const trace::Recorder& recorder) {
+  FB_TRY(write_trace_file(path, recorder));
+  if (recorder.dropped() > 0)
+    talk(fmt::format("forebay: the trace is incomplete: {} events did not fit\n",
+                     recorder.dropped()));
+  return {};
+}
+
+Result<int> find_max(const Arguments& arguments, emulate::RunRequest request,
+                     std::stop_token stop) {
+  const bool json = arguments.has("--json");
+  const int limit =
+      static_cast<int>(FB_TRY(arguments.integer("--max-accelerators", 1, kAcceleratorsMax)));
+  Console console(true, false, 1);
+  const auto on_attempt = [&](const emulate::Attempt& attempt) {
+    const std::string line = report::attempt_line(attempt);
+    if (json)
+      talk(line);
+    else
+      print(line).ignore("a closed stdout is reported when the summary is printed");
+  };
+  const emulate::MaximumFound found =
+      FB_TRY(emulate::find_max_accelerators(std::move(request), limit, console, on_attempt, stop));
+  FB_TRY(print(json ? report::maximum_json(found) : report::maximum_text(found)));
+  if (found.is_interrupted) return kExitInterrupted;
+  return found.accelerators > 0 ? kExitDone : kExitGateNotMet;
+}
+
+Result<int> run_once(const Arguments& arguments, const emulate::RunRequest& request,
+                     std::stop_token stop) {
+  const bool json = arguments.has("--json");
+  Console console(arguments.has("--quiet"), !json, request.options.accelerators);
+  const emulate::RunResult result = FB_TRY(emulate::run(request, console, stop));
+  Status written = write_result(request.options.out, result);
+  if (arguments.has("--trace") && written.ok())
+    written = write_trace(*arguments.get("--trace"), *request.recorder);
+  FB_TRY(print(json ? report::to_json(result) : report::run_summary(result, stdout_style())));
+  FB_TRY(std::move(written));
+  return exit_code_of(result);
+}
+
+Result<int> run(const Arguments& arguments) {
+  sys::StopSignal signal;
+  emulate::RunRequest request;
+  request.resolved = FB_TRY(resolve_arguments(arguments));
+  request.options = FB_TRY(read_options(arguments, request.resolved));
+  request.version = kVersion;
+  request.command = command_line(arguments);
+  if (!request.resolved.workload.workflow.train)
+    return fail(ErrorCode::kInvalidArgument,
+                "{} does not train (workflow.train is False); to make its data: forebay generate {}",
+                request.resolved.workload.name, request.resolved.workload.name);
+  if (arguments.has("--dry-run")) {
+    FB_TRY(print(workload::to_yaml(request.resolved)));
+    return kExitDone;
+  }
+  if (request.resolved.workload.workflow.generate_data)
+    FB_TRY(generate_data(request.resolved, request.options.data, 0, arguments.has("--quiet"),
+                         signal.token()));
+  if (arguments.has("--find-max-accelerators"))
+    return find_max(arguments, std::move(request), signal.token());
+  const std::string wanted = arguments.get("--out").value_or(request.resolved.workload.output.folder);
+  request.options.out = FB_TRY(make_result_folder(wanted, request.resolved.workload.name));
+  std::optional<trace::Recorder> recorder;
+  if (arguments.has("--trace")) request.recorder = &recorder.emplace(kTraceEventsMax);
+  return run_once(arguments, request, signal.token());
+}
+
+}  // namespace
+
+const Command kRun{.name = "run",
+                   .group = "measure",
+                   .summary = "run a workload here",
+                   .detail = "Emulates a training job: accelerators take batches, wait for each other "
+                             "and \"compute\" for the workload's time, while the loader reads, checks "
+                             "and decodes real files. Exit code 0: the AU meets metric.au; 3: it does "
+                             "not; 130: interrupted, the partial result is written.",
+                   .positionals = kPositionals,
+                   .flags = kFlags,
+                   .run = run,
+                   .examples = kExamples};
+
+}  // namespace forebay::cli

@@ -1,0 +1,102 @@
+#include "cli/workload_arguments.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/console.h"
+#include "dataset/generator.h"
+#include "storage/store.h"
+
+namespace forebay::cli {
+namespace {
+
+Result<dataset::GeneratorOptions> generator_options(const workload::Workload& workload) {
+  const workload::Dataset& data = workload.dataset;
+  dataset::GeneratorOptions options;
+  options.format = formats::find_format(data.format);
+  if (options.format == nullptr)
+    return fail(ErrorCode::kUnsupported, "dataset.format: no format named '{}'", data.format);
+  const auto type = formats::element_from_name(data.record_element_type);
+  if (!type)
+    return fail(ErrorCode::kInvalidArgument, "dataset.record_element_type: no type named '{}'",
+                data.record_element_type);
+  options.type = *type;
+  options.file_prefix = data.file_prefix;
+  options.files_train = data.num_files_train;
+  options.files_valid = data.num_files_eval;
+  options.subfolders_train = data.num_subfolders_train;
+  options.subfolders_valid = data.num_subfolders_eval;
+  options.samples_per_file = data.num_samples_per_file;
+  options.record_bytes = data.record_length_bytes;
+  options.record_bytes_stdev = data.record_length_bytes_stdev;
+  options.record_dims = data.record_dims;
+  options.compress = data.compression != "none";
+  options.seed = workload.train.seed;
+  return options;
+}
+
+std::string progress_text(const dataset::GeneratorProgress& progress) {
+  const double rate =
+      progress.seconds > 0 ? static_cast<double>(progress.bytes_written) / progress.seconds : 0;
+  const auto left = static_cast<double>(progress.bytes_total - std::min(progress.bytes_total,
+                                                                        progress.bytes_written));
+  std::string text = fmt::format("{}/{} files   {}   {}", progress.files_done, progress.files_total,
+                                 base::format_bytes(static_cast<double>(progress.bytes_written)),
+                                 base::format_bytes_per_second(rate));
+  if (rate > 0 && progress.seconds > 0.5)
+    text += fmt::format("   {} left", base::format_seconds(left / rate));
+  return text;
+}
+
+}  // namespace
+
+Result<workload::Resolved> resolve_arguments(const Arguments& arguments) {
+  return workload::resolve(*arguments.get("WORKLOAD"), arguments.all("KEY=VALUE"));
+}
+
+std::string data_folder(const Arguments& arguments, const workload::Resolved& resolved) {
+  if (const auto given = arguments.get("--data")) return *given;
+  const std::string& folder = resolved.workload.dataset.data_folder;
+  const std::string& root = resolved.workload.storage.storage_root;
+  if (folder.starts_with('/') || root.empty() || root == "./" || root == ".") return folder;
+  return root.ends_with('/') ? root + folder : root + "/" + folder;
+}
+
+std::string command_line(const Arguments& arguments) {
+  std::string text = "forebay " + std::string(arguments.command().name);
+  for (const Positional& positional : arguments.command().positionals)
+    for (const std::string& value : arguments.all(positional.name)) text += " " + value;
+  for (const Flag& flag : arguments.command().flags) {
+    if (!arguments.has(flag.name)) continue;
+    text += " " + std::string(flag.name);
+    if (!flag.value.empty()) text += " " + *arguments.get(flag.name);
+  }
+  return text;
+}
+
+Status generate_data(const workload::Resolved& resolved, const std::string& folder, int threads,
+                     bool quiet, std::stop_token stop) {
+  dataset::GeneratorOptions options = FB_TRY(generator_options(resolved.workload));
+  options.threads = threads;
+  const auto store = FB_TRY(storage::open_store("local", folder));
+  const auto progress = [&](const dataset::GeneratorProgress& now) {
+    if (!quiet) show_progress(progress_text(now));
+  };
+  const dataset::GeneratorProgress done =
+      FB_TRY(dataset::generate(*store, options, progress, std::move(stop)).context(folder));
+  if (quiet) return {};
+  talk(fmt::format("{}: {} files, {} written in {} ({}), {} kept from before\n", folder,
+                   base::format_count(done.files_done),
+                   base::format_bytes(static_cast<double>(done.bytes_written)),
+                   base::format_seconds(done.seconds),
+                   base::format_bytes_per_second(
+                       done.seconds > 0 ? static_cast<double>(done.bytes_written) / done.seconds
+                                        : 0),
+                   base::format_count(done.files_kept)));
+  return {};
+}
+
+}  // namespace forebay::cli

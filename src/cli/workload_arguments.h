@@ -1,0 +1,29 @@
+// What generate and run both read from their arguments.
+//
+// One thread.
+#pragma once
+
+#include <cstdint>
+#include <stop_token>
+#include <string>
+
+#include "cli/flags.h"
+#include "forebay/result.h"
+#include "workload/workload.h"
+
+namespace forebay::cli {
+
+// The workload and its overrides from the positionals WORKLOAD and KEY=VALUE.
+Result<workload::Resolved> resolve_arguments(const Arguments& arguments);
+
+// --data, or storage.storage_root joined with dataset.data_folder.
+std::string data_folder(const Arguments& arguments, const workload::Resolved& resolved);
+
+// The command line again, for the record.
+std::string command_line(const Arguments& arguments);
+
+// Makes what is missing of the workload's data set, with progress on a terminal.
+Status generate_data(const workload::Resolved& resolved, const std::string& folder, int threads,
+                     bool quiet, std::stop_token stop);
+
+}  // namespace forebay::cli

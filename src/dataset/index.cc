@@ -1,0 +1,218 @@
+#include "dataset/index.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "dataset/discovery.h"
+#include "dataset/file_table.h"
+#include "dataset/index_cache.h"
+#include "dataset/layout_search.h"
+#include "dataset/sample_table.h"
+
+namespace forebay::dataset {
+namespace {
+
+constexpr uint64_t kFilesMax = UINT32_MAX - 1;
+
+uint64_t hash_text(uint64_t hash, std::string_view text) {
+  hash = base::mix64(hash ^ text.size());
+  while (!text.empty()) {
+    uint64_t word = 0;
+    const size_t bytes = std::min<size_t>(text.size(), sizeof word);
+    std::memcpy(&word, text.data(), bytes);
+    hash = base::mix64(hash ^ word);
+    text.remove_prefix(bytes);
+  }
+  return hash;
+}
+
+uint64_t options_key(const IndexOptions& options, const formats::Format& format) {
+  uint64_t key = hash_text(1, format.name);
+  key = hash_text(key, options.folder);
+  return base::derive_seed(key, options.samples_per_file, options.record_bytes);
+}
+
+struct LocalPath {
+  std::string folder, name;
+};
+LocalPath split_path(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+}  // namespace
+
+class Index::Impl {
+ public:
+  Status open(storage::Store& store, const IndexOptions& options);
+
+  const formats::Format* format_ = nullptr;
+  FileTable files_;
+  SampleTable samples_;
+  IndexSummary summary_;
+  uint64_t fingerprint_ = 0;
+
+ private:
+  IndexCache read_cache(const IndexOptions& options);
+  void write_cache(const IndexOptions& options);
+  Status find_samples(storage::Store& store, const IndexOptions& options);
+  void drop_files(const std::vector<std::pair<uint64_t, Error>>& bad_files,
+                  std::vector<uint32_t>& layout_of_file);
+  void summarise();
+
+  ProblemList problems_;
+};
+
+IndexCache Index::Impl::read_cache(const IndexOptions& options) {
+  if (options.cache_path.empty()) return {};
+  const LocalPath path = split_path(options.cache_path);
+  auto cache = [&]() -> Result<IndexCache> {
+    const auto store = FB_TRY(storage::open_store("local", path.folder));
+    const std::vector<std::byte> bytes = FB_TRY(storage::read_file(*store, path.name));
+    return IndexCache::decode(bytes, options_key(options, *format_));
+  }();
+  if (cache.ok()) return std::move(cache).take();
+  // The first run finds none; everything else is worth a word.
+  if (cache.error().code != ErrorCode::kNotFound)
+    problems_.add(options.cache_path, "index cache not used: " + cache.error().message);
+  return {};
+}
+
+void Index::Impl::write_cache(const IndexOptions& options) {
+  const LocalPath path = split_path(options.cache_path);
+  const Status written = [&]() -> Status {
+    const auto store = FB_TRY(storage::open_store("local", path.folder));
+    return storage::write_file(
+        *store, path.name, IndexCache::encode(files_, samples_, options_key(options, *format_)));
+  }();
+  if (!written.ok())
+    problems_.add(options.cache_path, "index cache not written: " + written.error().message);
+}
+
+// Leaves out the files without a layout.
+void Index::Impl::drop_files(const std::vector<std::pair<uint64_t, Error>>& bad_files,
+                             std::vector<uint32_t>& layout_of_file) {
+  if (bad_files.empty()) return;
+  for (const auto& bad : bad_files)
+    problems_.add(std::string(files_.path(bad.first)), bad.second.message);
+  FileTable kept;
+  for (uint64_t i = 0; i < files_.count(); ++i)
+    if (layout_of_file[i] != LayoutSearch::kNoLayout) kept.add(files_.info(i));
+  files_ = std::move(kept);
+  std::erase(layout_of_file, LayoutSearch::kNoLayout);
+}
+
+Status Index::Impl::find_samples(storage::Store& store, const IndexOptions& options) {
+  const IndexCache cache = read_cache(options);
+  LayoutSearch layouts(store, options, *format_, files_, cache);
+  FB_TRY(layouts.find_all());
+  std::vector<uint32_t> layout_of_file = layouts.layout_of_file();
+  samples_ = std::move(layouts.samples());
+  drop_files(layouts.bad_files(), layout_of_file);
+  if (files_.count() == 0)
+    return fail(ErrorCode::kCorruption, "none of {} files can be used; the first: {}",
+                layouts.bad_files().size(), layouts.bad_files().front().second.message);
+  FB_TRY(samples_.assign(std::move(layout_of_file)));
+  summary_.from_cache = layouts.files_asked() == 0 && !layouts.is_uniform();
+  if (layouts.files_asked() > 0 && !options.cache_path.empty()) write_cache(options);
+
+  for (uint64_t i = 0; i < files_.count(); ++i) {
+    const uint64_t count = samples_.of_file(i).sample_count;
+    if (options.samples_per_file > 0 && count != options.samples_per_file)
+      problems_.add(std::string(files_.path(i)), fmt::format("holds {} samples, {} were expected",
+                                                             count, options.samples_per_file));
+  }
+  return {};
+}
+
+void Index::Impl::summarise() {
+  summary_.file_count = files_.count();
+  summary_.sample_count = samples_.sample_count();
+  uint64_t hash = hash_text(2, format_->name);
+  for (uint64_t i = 0; i < files_.count(); ++i) {
+    summary_.bytes += files_.bytes(i);
+    hash = hash_text(hash, files_.path(i));
+    hash = base::derive_seed(hash ^ files_.bytes(i), static_cast<uint64_t>(files_.mtime_ns(i)),
+                             samples_.of_file(i).sample_count);
+  }
+  fingerprint_ = hash;
+  summary_.problems = problems_.first();
+  summary_.problem_count = problems_.count();
+}
+
+Status Index::Impl::open(storage::Store& store, const IndexOptions& options) {
+  const int64_t start_ns = base::monotonic_clock().now_ns();
+  Discovery found = FB_TRY(discover(store, options, problems_));
+  if (found.files.count() > kFilesMax)
+    return fail(ErrorCode::kUnsupported, "{} files: the most is {}", found.files.count(),
+                kFilesMax);
+  format_ = found.format;
+  files_ = std::move(found.files);
+  summary_.stray_count = found.stray_count;
+  summary_.files_beyond_max = found.files_beyond_max;
+  FB_TRY(find_samples(store, options));
+  summarise();
+  summary_.seconds = static_cast<double>(base::monotonic_clock().now_ns() - start_ns) * 1e-9;
+  return {};
+}
+
+Result<std::unique_ptr<Index>> Index::open(storage::Store& store, const IndexOptions& options) {
+  auto impl = std::make_unique<Impl>();
+  FB_TRY(impl->open(store, options));
+  return std::unique_ptr<Index>(new Index(std::move(impl)));
+}
+
+Index::Index(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Index::~Index() = default;
+
+const formats::Format& Index::format() const {
+  return *impl_->format_;
+}
+const IndexSummary& Index::summary() const {
+  return impl_->summary_;
+}
+uint64_t Index::file_count() const {
+  return impl_->files_.count();
+}
+uint64_t Index::sample_count() const {
+  return impl_->samples_.sample_count();
+}
+bool Index::is_together() const {
+  return impl_->samples_.is_together();
+}
+uint64_t Index::samples_per_file_max() const {
+  return impl_->samples_.samples_per_file_max();
+}
+std::string_view Index::path(uint32_t file) const {
+  return impl_->files_.path(file);
+}
+uint64_t Index::file_bytes(uint32_t file) const {
+  return impl_->files_.bytes(file);
+}
+const formats::FileIndex& Index::file_index(uint32_t file) const {
+  return impl_->samples_.of_file(file);
+}
+uint64_t Index::fingerprint() const {
+  return impl_->fingerprint_;
+}
+
+SampleLocation Index::locate(uint64_t sample) const {
+  const SampleTable::Place place = impl_->samples_.find(sample);
+  const formats::FileIndex& layout = impl_->samples_.of_file(place.file);
+  SampleLocation location{.file = static_cast<uint32_t>(place.file),
+                          .sample_in_file = place.sample_in_file,
+                          .access = layout.access,
+                          .extent = {}};
+  if (layout.access == formats::Access::kExtents)
+    location.extent = layout.extents[place.sample_in_file];
+  else
+    location.extent = {0, impl_->files_.bytes(place.file)};
+  return location;
+}
+
+}  // namespace forebay::dataset

@@ -1,0 +1,188 @@
+#include "dataset/index_cache.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "base/crc.h"
+#include "base/error.h"
+
+namespace forebay::dataset {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the cache is written as memory has it");
+
+constexpr std::string_view kMagic = "FBINDEX1";
+constexpr size_t kCrcBytes = 4;
+constexpr size_t kExtentBytes = 16, kLayoutBytes = 17, kFileBytes = 24;
+
+class Sink {
+ public:
+  template <class T>
+  void put(T value) {
+    static_assert(std::is_integral_v<T>);
+    put_bytes(std::as_bytes(std::span(&value, 1)));
+  }
+  void put_bytes(std::span<const std::byte> bytes) {
+    out_.insert(out_.end(), bytes.begin(), bytes.end());
+  }
+  std::vector<std::byte> take() { return std::move(out_); }
+  std::span<const std::byte> view() const { return out_; }
+
+ private:
+  std::vector<std::byte> out_;
+};
+
+// Reads integers until the end; past it, everything is 0 and ok() is false.
+class Source {
+ public:
+  explicit Source(std::span<const std::byte> bytes) : bytes_(bytes) {}
+
+  template <class T>
+  T get() {
+    T value = 0;
+    const std::span<const std::byte> taken = take(sizeof(T));
+    if (!taken.empty()) std::memcpy(&value, taken.data(), sizeof(T));
+    return value;
+  }
+  std::span<const std::byte> take(uint64_t count) {
+    if (count > left()) {
+      ok_ = false;
+      return {};
+    }
+    const auto taken = bytes_.subspan(offset_, count);
+    offset_ += count;
+    return taken;
+  }
+  // Whether `count` items of `item_bytes` can still follow: asked before memory is reserved.
+  bool holds(uint64_t count, size_t item_bytes) const { return count <= left() / item_bytes; }
+
+  bool ok() const { return ok_; }
+  uint64_t offset() const { return offset_; }
+  uint64_t left() const { return bytes_.size() - offset_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  uint64_t offset_ = 0;
+  bool ok_ = true;
+};
+
+Error damaged(const Source& source, std::string_view what) {
+  return fail(ErrorCode::kCorruption, "damaged at byte {}: {}", source.offset(), what);
+}
+
+Result<formats::FileIndex> decode_layout(Source& source) {
+  formats::FileIndex layout;
+  const auto access = source.get<uint8_t>();
+  layout.sample_count = source.get<uint64_t>();
+  const auto extents = source.get<uint64_t>();
+  if (!source.ok() || !source.holds(extents, kExtentBytes)) return damaged(source, "cut short");
+  if (access > static_cast<uint8_t>(formats::Access::kTogether))
+    return damaged(source, "unknown way to reach samples");
+  layout.access = static_cast<formats::Access>(access);
+  const bool has_extents = layout.access == formats::Access::kExtents;
+  if (extents != (has_extents ? layout.sample_count : 0) ||
+      (layout.access == formats::Access::kWholeFile && layout.sample_count != 1))
+    return damaged(source, "extents do not match samples");
+  layout.extents.reserve(extents);
+  for (uint64_t i = 0; i < extents; ++i) {
+    formats::Extent extent;
+    extent.offset = source.get<uint64_t>();
+    extent.length = source.get<uint64_t>();
+    layout.extents.push_back(extent);
+  }
+  return layout;
+}
+
+bool fits(const formats::FileIndex& layout, uint64_t file_bytes) {
+  return std::all_of(
+      layout.extents.begin(), layout.extents.end(), [file_bytes](const formats::Extent& extent) {
+        return extent.length <= file_bytes && extent.offset <= file_bytes - extent.length;
+      });
+}
+
+}  // namespace
+
+std::vector<std::byte> IndexCache::encode(const FileTable& files, const SampleTable& samples,
+                                          uint64_t options_key) {
+  Sink sink;
+  sink.put_bytes(std::as_bytes(std::span(kMagic)));
+  sink.put(options_key);
+  sink.put(files.count());
+  sink.put(uint64_t{samples.layout_count()});
+  uint64_t path_bytes = 0;
+  for (uint64_t i = 0; i < files.count(); ++i) path_bytes += files.path(i).size();
+  sink.put(path_bytes);
+  for (uint32_t number = 0; number < samples.layout_count(); ++number) {
+    const formats::FileIndex& layout = samples.layout(number);
+    sink.put(static_cast<uint8_t>(layout.access));
+    sink.put(layout.sample_count);
+    sink.put(uint64_t{layout.extents.size()});
+    for (const formats::Extent& extent : layout.extents) {
+      sink.put(extent.offset);
+      sink.put(extent.length);
+    }
+  }
+  for (uint64_t i = 0; i < files.count(); ++i) {
+    sink.put(files.bytes(i));
+    sink.put(files.mtime_ns(i));
+    sink.put(samples.layout_of(i));
+    sink.put(static_cast<uint32_t>(files.path(i).size()));
+  }
+  for (uint64_t i = 0; i < files.count(); ++i)
+    sink.put_bytes(std::as_bytes(std::span(files.path(i))));
+  sink.put(base::crc32c(0, sink.view()));
+  return sink.take();
+}
+
+Result<IndexCache> IndexCache::decode(std::span<const std::byte> bytes, uint64_t options_key) {
+  if (bytes.size() < kMagic.size() + kCrcBytes ||
+      std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0)
+    return fail(ErrorCode::kCorruption, "not an index cache");
+  const auto body = bytes.first(bytes.size() - kCrcBytes);
+  if (Source(bytes.last(kCrcBytes)).get<uint32_t>() != base::crc32c(0, body))
+    return fail(ErrorCode::kCorruption, "damaged: its checksum is wrong");
+
+  Source source(body);
+  source.take(kMagic.size());
+  if (source.get<uint64_t>() != options_key)
+    return fail(ErrorCode::kCorruption, "made for another data set or other options");
+  const auto files = source.get<uint64_t>(), layouts = source.get<uint64_t>();
+  const auto path_bytes = source.get<uint64_t>();
+  if (!source.ok() || !source.holds(layouts, kLayoutBytes)) return damaged(source, "cut short");
+
+  IndexCache cache;
+  cache.layouts_.reserve(layouts);
+  for (uint64_t i = 0; i < layouts; ++i) cache.layouts_.push_back(FB_TRY(decode_layout(source)));
+  if (!source.holds(files, kFileBytes)) return damaged(source, "cut short");
+  Source records(source.take(files * kFileBytes));
+  if (source.left() != path_bytes) return damaged(source, "paths of another length");
+
+  cache.files_.reserve(files);
+  for (uint64_t i = 0; i < files; ++i) {
+    File file;
+    file.size = records.get<uint64_t>();
+    file.mtime_ns = records.get<int64_t>();
+    file.layout = records.get<uint32_t>();
+    const auto path = source.take(records.get<uint32_t>());
+    if (!source.ok()) return damaged(source, "paths cut short");
+    if (file.layout >= layouts || !fits(cache.layouts_[file.layout], file.size))
+      return damaged(source, "samples outside their file");
+    cache.files_.emplace(std::string(reinterpret_cast<const char*>(path.data()), path.size()),
+                         file);
+  }
+  if (source.left() != 0) return damaged(source, "bytes behind the last path");
+  return cache;
+}
+
+const formats::FileIndex* IndexCache::find(std::string_view path, uint64_t size,
+                                           int64_t mtime_ns) const {
+  const auto found = files_.find(std::string(path));
+  if (found == files_.end() || mtime_ns == 0) return nullptr;
+  const File& file = found->second;
+  return file.size == size && file.mtime_ns == mtime_ns ? &layouts_[file.layout] : nullptr;
+}
+
+}  // namespace forebay::dataset

@@ -1,0 +1,493 @@
+// What a folder holds: against naive counts, for folders nobody generated, and with a cache that
+// may be missing, old, damaged or hostile.
+#include "dataset/index.h"
+
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "base/crc.h"
+#include "base/random.h"
+#include "dataset/generator.h"
+#include "dataset/index_cache.h"
+#include "dataset/store_for_test.h"
+
+namespace forebay::dataset {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+// A folder of its own, removed afterwards.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "forebay_XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~ScratchFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  void write(const std::string& name, const std::string& content = "x") const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name) << content;
+  }
+  std::string string() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::vector<std::string> paths(const Index& index) {
+  std::vector<std::string> result;
+  for (uint32_t i = 0; i < index.file_count(); ++i) result.emplace_back(index.path(i));
+  return result;
+}
+
+auto Problem(const std::string& path, const std::string& reason) {
+  return ::testing::AllOf(Field(&storage::Skipped::path, path),
+                          Field(&storage::Skipped::reason, HasSubstr(reason)));
+}
+
+IndexOptions of_format(std::string_view name, uint64_t samples_per_file = 1) {
+  IndexOptions options;
+  options.format = formats::find_format(name);
+  options.samples_per_file = samples_per_file;
+  return options;
+}
+
+void put_generated(StoreForTest& store, std::string_view format, uint64_t files,
+                   uint64_t samples_per_file) {
+  GeneratorOptions options;
+  options.format = formats::find_format(format);
+  options.files_train = files;
+  options.samples_per_file = samples_per_file;
+  options.record_bytes = 400;
+  ASSERT_TRUE(generate(store, options, nullptr, std::stop_token()).ok());
+}
+
+TEST(Index, FindsClassFoldersUpperCaseNamesAndNamesStrays) {
+  ScratchFolder data;
+  data.write("a/1.jpg");
+  data.write("a/2.jpg");
+  std::filesystem::create_directories(data / "b");
+  data.write("c/3.JPEG");
+  data.write("c/.DS_Store");
+  const auto store = storage::open_store("local", data.string()).take();
+  const auto index = Index::open(*store, of_format("jpeg")).take();
+  EXPECT_THAT(paths(*index), ElementsAre("a/1.jpg", "a/2.jpg", "c/3.JPEG"));
+  EXPECT_EQ(index->sample_count(), 3u);
+  EXPECT_EQ(index->summary().stray_count, 1u);
+  EXPECT_EQ(index->summary().problem_count, 1u);
+  EXPECT_THAT(index->summary().problems, ElementsAre(Problem("c/.DS_Store", "not jpeg")));
+}
+
+TEST(Index, FollowsLinksOnceAndNamesLoopsAndDanglingLinks) {
+  ScratchFolder data;
+  data.write("data/a/1.png");
+  data.write("elsewhere/2.png");
+  std::filesystem::create_directory_symlink("..", data / "data/a/loop");
+  std::filesystem::create_directory_symlink("../elsewhere", data / "data/b");
+  std::filesystem::create_symlink("nowhere.png", data / "data/gone.png");
+  const auto store = storage::open_store("local", (data / "data").string()).take();
+  const auto index = Index::open(*store, of_format("png")).take();
+  EXPECT_THAT(paths(*index), UnorderedElementsAre("a/1.png", "b/2.png"));
+  EXPECT_EQ(index->summary().problem_count, 2u);
+  EXPECT_THAT(index->summary().problems,
+              UnorderedElementsAre(Problem("a/loop", "loop"), Problem("gone.png", "dangling")));
+}
+
+TEST(Index, NamesWhatTheStorePassedOver) {
+  StoreForTest store;
+  store.put("train/a.npy");
+  store.skipped = {{"train/secret", "permission denied"}};
+  const auto index = Index::open(store, of_format("npy")).take();
+  EXPECT_THAT(index->summary().problems, ElementsAre(Problem("train/secret", "permission denied")));
+}
+
+TEST(Index, UnreadableFolderIsNamedAndTheRestIsUsed) {
+  ScratchFolder data;
+  data.write("a/1.png");
+  data.write("b/2.png");
+  std::filesystem::permissions(data / "b", std::filesystem::perms::none);
+  if (std::ifstream(data / "b/2.png")) GTEST_SKIP() << "this user may read every folder";
+  const auto store = storage::open_store("local", data.string()).take();
+  const auto index = Index::open(*store, of_format("png")).take();
+  std::filesystem::permissions(data / "b", std::filesystem::perms::owner_all);
+  EXPECT_THAT(paths(*index), ElementsAre("a/1.png"));
+  EXPECT_THAT(index->summary().problems, ElementsAre(Problem("b", "ermission denied")));
+}
+
+TEST(Index, LeavesOutEmptyFilesByName) {
+  StoreForTest store;
+  store.put("1.png");
+  store.put("2.png", "");
+  const auto index = Index::open(store, of_format("png")).take();
+  EXPECT_EQ(index->file_count(), 1u);
+  EXPECT_THAT(index->summary().problems, ElementsAre(Problem("2.png", "empty")));
+}
+
+TEST(Index, KeepsTheFirstHundredProblemsAndCountsAll) {
+  StoreForTest store;
+  store.put("1.png");
+  for (int i = 0; i < 250; ++i) store.put(fmt::format("{:03}.txt", i));
+  const auto index = Index::open(store, of_format("png")).take();
+  EXPECT_EQ(index->summary().problem_count, 250u);
+  EXPECT_EQ(index->summary().stray_count, 250u);
+  EXPECT_EQ(index->summary().problems.size(), 100u);
+}
+
+TEST(Index, SaysWhatWasThereInsteadOfSamples) {
+  StoreForTest store;
+  for (const char* path : {"train/a.txt", "train/b.txt", "train/README"}) store.put(path);
+  IndexOptions options = of_format("npz");
+  options.folder = "train";
+  const auto none = Index::open(store, options);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(none.error().message,
+            "no samples under test:/data/train (looked for *.npz): 3 files of other kinds, "
+            "e.g. train/README");
+  store.files.clear();
+  options.folder = "";
+  EXPECT_EQ(Index::open(store, options).error().message,
+            "no samples under test:/data (looked for *.npz): the folder is empty");
+  options.folder = "train";  // does not exist: the caller may look elsewhere
+  EXPECT_EQ(Index::open(store, options).error().code, ErrorCode::kNotFound);
+}
+
+TEST(Index, UsesTheFirstFilesInDlioOrder) {
+  StoreForTest store;
+  for (int i = 0; i < 10; ++i) store.put(fmt::format("train/{}/img_{}_of_10.npy", i % 2, i));
+  IndexOptions options = of_format("npy");
+  options.folder = "train/";
+  options.files_max = 3;
+  const auto nested = Index::open(store, options).take();
+  EXPECT_THAT(paths(*nested), ElementsAre("train/0/img_0_of_10.npy", "train/1/img_1_of_10.npy",
+                                          "train/0/img_2_of_10.npy"));
+  EXPECT_EQ(nested->summary().files_beyond_max, 7u);
+
+  store.put("train/b.npy");  // no longer all one folder down: by path
+  EXPECT_THAT(
+      paths(*Index::open(store, options).take()),
+      ElementsAre("train/0/img_0_of_10.npy", "train/0/img_2_of_10.npy", "train/0/img_4_of_10.npy"));
+  options.files_max = 0;
+  EXPECT_EQ(Index::open(store, options).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(Index, WithoutAFormatTakesTheOneMostFilesHave) {
+  StoreForTest store;
+  for (int i = 0; i < 5; ++i) store.put(fmt::format("{}.txt", i));
+  for (int i = 0; i < 3; ++i) store.put(fmt::format("{}.npy", i));
+  store.put("a.png");
+  IndexOptions options;
+  options.samples_per_file = 1;
+  const auto index = Index::open(store, options).take();
+  EXPECT_EQ(index->format().name, "npy");
+  EXPECT_EQ(index->summary().stray_count, 6u);
+}
+
+TEST(Index, WithoutAFormatBelievesContentMoreThanNames) {
+  StoreForTest store;
+  const std::string png("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
+  for (int i = 0; i < 9; ++i) store.put(fmt::format("{:x}", 0xabc0 + i), png);
+  store.put("x.npy", "\x93NUMPY");
+  IndexOptions options;
+  options.samples_per_file = 1;
+  EXPECT_EQ(Index::open(store, options).take()->format().name, "png");
+  store.files.clear();
+  for (int i = 0; i < 9; ++i) store.put(fmt::format("{}.jpg", i), png);
+  const auto renamed = Index::open(store, options).take();
+  EXPECT_EQ(renamed->format().name, "png");
+  EXPECT_EQ(renamed->file_count(), 9u);
+}
+
+TEST(Index, WithoutAFormatSaysAllItLookedFor) {
+  StoreForTest store;
+  store.put("a.txt");
+  const auto none = Index::open(store, {});
+  EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(none.error().message, HasSubstr("*.npz"));
+  EXPECT_THAT(none.error().message, HasSubstr("1 file of another kind, a.txt"));
+}
+
+TEST(Index, OpensNoFileButOneWhenEachIsOneSample) {
+  StoreForTest store;
+  put_generated(store, "npz", 40, 1);
+  store.reads = 0;
+  IndexOptions options = of_format("npz");
+  options.folder = "train";
+  const auto index = Index::open(store, options).take();
+  EXPECT_LE(store.reads, 8);
+  EXPECT_EQ(index->sample_count(), 40u);
+  EXPECT_EQ(index->samples_per_file_max(), 1u);
+  EXPECT_FALSE(index->is_together());
+  const SampleLocation place = index->locate(17);
+  EXPECT_EQ(place.file, 17u);
+  EXPECT_EQ(place.sample_in_file, 0u);
+  EXPECT_EQ(place.access, formats::Access::kWholeFile);
+  EXPECT_EQ(place.extent.offset, 0u);
+  EXPECT_EQ(place.extent.length, index->file_bytes(17));
+}
+
+TEST(Index, LocatesRecordsOfUnevenFilesAsANaiveCountDoes) {
+  StoreForTest store;
+  base::Random random(5);
+  std::vector<SampleLocation> expected;
+  for (uint32_t file = 0; file < 200; ++file) {
+    const uint64_t records = 1 + random.below(5);
+    store.put(fmt::format("{:03}.raw", file), std::string(records * 10, 'x'));
+    for (uint64_t i = 0; i < records; ++i)
+      expected.push_back({file, i, formats::Access::kExtents, {i * 10, 10}});
+  }
+  IndexOptions options = of_format("raw", 0);
+  options.record_bytes = 10;
+  const auto index = Index::open(store, options).take();
+  ASSERT_EQ(index->sample_count(), expected.size());
+  EXPECT_EQ(index->samples_per_file_max(), 5u);
+  for (uint64_t i = 0; i < expected.size(); ++i) {
+    const SampleLocation place = index->locate(i);
+    ASSERT_EQ(place.file, expected[i].file) << i;
+    ASSERT_EQ(place.sample_in_file, expected[i].sample_in_file) << i;
+    ASSERT_EQ(place.extent.offset, expected[i].extent.offset) << i;
+    ASSERT_EQ(place.extent.length, 10u) << i;
+  }
+  EXPECT_EQ(store.reads, 0);
+}
+
+TEST(Index, NamesFilesWithAnotherCountThanExpected) {
+  StoreForTest store;
+  store.put("a.raw", std::string(40, 'x'));
+  store.put("b.raw", std::string(30, 'x'));
+  IndexOptions options = of_format("raw", 4);
+  options.record_bytes = 10;
+  const auto index = Index::open(store, options).take();
+  EXPECT_EQ(index->sample_count(), 7u);
+  EXPECT_THAT(index->summary().problems, ElementsAre(Problem("b.raw", "3 samples, 4")));
+}
+
+TEST(Index, FindsRecordsOfTfrecordFiles) {
+  StoreForTest store;
+  put_generated(store, "tfrecord", 5, 7);
+  IndexOptions options = of_format("tfrecord", 7);
+  options.folder = "train";
+  const auto index = Index::open(store, options).take();
+  EXPECT_EQ(index->sample_count(), 35u);
+  EXPECT_EQ(index->summary().problem_count, 0u);
+  EXPECT_EQ(index->locate(34).sample_in_file, 6u);
+  EXPECT_EQ(index->locate(34).access, formats::Access::kExtents);
+  EXPECT_EQ(index->locate(34).extent.offset + index->locate(34).extent.length,
+            index->file_bytes(4));
+  EXPECT_EQ(index->file_index(0).extents.size(), 7u);
+}
+
+TEST(Index, BadFileIsAnErrorOrLeftOutAsAsked) {
+  StoreForTest store;
+  for (const char* path : {"a.raw", "b.raw", "c.raw"}) store.put(path, std::string(20, 'x'));
+  store.put("b.raw", "123");
+  IndexOptions options = of_format("raw", 0);
+  options.record_bytes = 10;
+  const auto refused = Index::open(store, options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("b.raw"));
+  options.skip_bad_files = true;
+  const auto index = Index::open(store, options).take();
+  EXPECT_THAT(paths(*index), ElementsAre("a.raw", "c.raw"));
+  EXPECT_EQ(index->sample_count(), 4u);
+  EXPECT_EQ(index->locate(3).file, 1u);
+  EXPECT_THAT(index->summary().problems, ElementsAre(Problem("b.raw", "b.raw")));
+  store.put("a.raw", "1");
+  store.put("c.raw", "1");
+  EXPECT_EQ(Index::open(store, options).error().code, ErrorCode::kCorruption);
+}
+
+TEST(Index, StopEndsDiscovery) {
+  StoreForTest store;
+  store.put("a.raw", "1234567890");
+  IndexOptions options = of_format("raw", 0);
+  std::stop_source stop;
+  stop.request_stop();
+  options.stop = stop.get_token();
+  EXPECT_EQ(Index::open(store, options).error().code, ErrorCode::kCancelled);
+}
+
+TEST(Index, FingerprintChangesWithAnyFile) {
+  StoreForTest store;
+  for (const char* path : {"a.npy", "b.npy"}) store.put(path);
+  const auto fingerprint = [&] {
+    return Index::open(store, of_format("npy")).take()->fingerprint();
+  };
+  const uint64_t first = fingerprint();
+  EXPECT_EQ(fingerprint(), first);
+  store.put("b.npy", "x", 2);
+  const uint64_t touched = fingerprint();
+  store.put("b.npy", "xy", 1);
+  const uint64_t resized = fingerprint();
+  store.put("b.npy");
+  store.put("c.npy");
+  const uint64_t added = fingerprint();
+  EXPECT_EQ((std::set{first, touched, resized, added}.size()), 4u);
+}
+
+TEST(Index, Opens200000FilesWithinTwoSeconds) {
+  StoreForTest store;
+  for (int i = 0; i < 200000; ++i)
+    store.put(fmt::format("train/n{:04}/img_{:06}_of_200000.jpeg", i % 1000, i));
+  IndexOptions options = of_format("jpeg");
+  options.folder = "train";
+  const auto start = std::chrono::steady_clock::now();
+  const auto index = Index::open(store, options).take();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  EXPECT_EQ(index->sample_count(), 200000u);
+  EXPECT_EQ(index->path(199999), "train/n0999/img_199999_of_200000.jpeg");
+}
+
+class IndexCacheFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    put_generated(store_, "tfrecord", 6, 3);
+    options_ = of_format("tfrecord", 3);
+    options_.folder = "train";
+    options_.cache_path = (folder_ / "index.cache").string();
+  }
+  std::unique_ptr<Index> open() { return Index::open(store_, options_).take(); }
+
+  ScratchFolder folder_;
+  StoreForTest store_;
+  IndexOptions options_;
+};
+
+TEST_F(IndexCacheFile, SparesOpeningFilesThatHaveNotChanged) {
+  const auto first = open();
+  EXPECT_FALSE(first->summary().from_cache);
+  EXPECT_EQ(first->summary().problem_count, 0u);
+  store_.reads = 0;
+  const auto second = open();
+  EXPECT_TRUE(second->summary().from_cache);
+  EXPECT_EQ(store_.reads, 0);
+  EXPECT_EQ(second->fingerprint(), first->fingerprint());
+  for (uint64_t i = 0; i < 18; ++i)
+    EXPECT_EQ(second->locate(i).extent.offset, first->locate(i).extent.offset);
+}
+
+TEST_F(IndexCacheFile, AsksTouchedFilesAgain) {
+  open();
+  store_.files.at("train/img_2_of_6.tfrecord").mtime_ns = 7;
+  store_.reads = 0;
+  EXPECT_FALSE(open()->summary().from_cache);
+  EXPECT_GT(store_.reads, 0);
+  EXPECT_TRUE(open()->summary().from_cache);
+}
+
+TEST_F(IndexCacheFile, IsNotBelievedWhereFilesHaveNoTime) {
+  for (auto& entry : store_.files) entry.second.mtime_ns = 0;
+  open();
+  EXPECT_FALSE(open()->summary().from_cache);
+}
+
+TEST_F(IndexCacheFile, DamagedOrForeignOnesAreNamedAndReplaced) {
+  open();
+  std::ofstream(options_.cache_path) << "something else entirely";
+  const auto index = open();
+  EXPECT_EQ(index->sample_count(), 18u);
+  EXPECT_THAT(index->summary().problems,
+              ElementsAre(Problem(options_.cache_path, "not an index cache")));
+  EXPECT_TRUE(open()->summary().from_cache);
+  options_.files_max = 4;  // a part of the same files is known
+  EXPECT_TRUE(open()->summary().from_cache);
+  options_.samples_per_file = 0;
+  EXPECT_THAT(open()->summary().problems,
+              ElementsAre(Problem(options_.cache_path, "other options")));
+}
+
+TEST_F(IndexCacheFile, ThatCannotBeWrittenIsAProblemNotAnError) {
+  folder_.write("file");
+  options_.cache_path = (folder_ / "file/index.cache").string();
+  const auto index = open();
+  EXPECT_EQ(index->sample_count(), 18u);
+  EXPECT_THAT(index->summary().problems,
+              Contains(Problem(options_.cache_path, "cache not written")));
+}
+
+std::vector<std::byte> sample_cache() {
+  FileTable files;
+  SampleTable samples;
+  files.add({"a.tfrecord", 100, 11});
+  files.add({"folder/b.tfrecord", 50, 12});
+  const uint32_t extents =
+      samples.intern({formats::Access::kExtents, 3, {{0, 10}, {10, 20}, {30, 20}}});
+  const uint32_t together = samples.intern({formats::Access::kTogether, 9, {}});
+  EXPECT_TRUE(samples.assign({extents, together}).ok());
+  return IndexCache::encode(files, samples, 77);
+}
+
+void set_checksum(std::vector<std::byte>& bytes) {
+  const size_t body = bytes.size() - 4;
+  const uint32_t crc = base::crc32c(0, std::span(bytes).first(body));
+  std::memcpy(bytes.data() + body, &crc, sizeof crc);
+}
+
+TEST(IndexCache, DecodesWhatItEncoded) {
+  const IndexCache cache = IndexCache::decode(sample_cache(), 77).take();
+  EXPECT_EQ(cache.file_count(), 2u);
+  ASSERT_NE(cache.find("a.tfrecord", 100, 11), nullptr);
+  EXPECT_EQ(cache.find("a.tfrecord", 100, 11)->extents[2].offset, 30u);
+  EXPECT_EQ(cache.find("folder/b.tfrecord", 50, 12)->sample_count, 9u);
+  EXPECT_EQ(cache.find("a.tfrecord", 101, 11), nullptr);
+  EXPECT_EQ(cache.find("a.tfrecord", 100, 12), nullptr);
+  EXPECT_EQ(cache.find("c.tfrecord", 100, 11), nullptr);
+  EXPECT_FALSE(IndexCache::decode(sample_cache(), 78).ok());
+}
+
+TEST(IndexCache, RefusesTruncationAtEveryByteEvenWithARightChecksum) {
+  const std::vector<std::byte> whole = sample_cache();
+  for (size_t length = 0; length < whole.size(); ++length) {
+    std::vector<std::byte> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+    EXPECT_FALSE(IndexCache::decode(cut, 77).ok()) << length;
+    if (length < 4) continue;
+    set_checksum(cut);
+    EXPECT_FALSE(IndexCache::decode(cut, 77).ok()) << length;
+  }
+}
+
+TEST(IndexCache, RefusesEveryFlippedBit) {
+  for (size_t bit = 0; bit < sample_cache().size() * 8; ++bit) {
+    std::vector<std::byte> bytes = sample_cache();
+    bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+    EXPECT_FALSE(IndexCache::decode(bytes, 77).ok()) << bit;
+  }
+}
+
+// With the checksum made right again, what is accepted must still lie inside its files.
+TEST(IndexCache, NeverAcceptsSamplesOutsideTheirFile) {
+  base::Random random(3);
+  int accepted = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<std::byte> bytes = sample_cache();
+    for (uint64_t i = 0; i <= random.below(3); ++i)
+      bytes[8 + random.below(bytes.size() - 12)] = static_cast<std::byte>(random.next());
+    set_checksum(bytes);
+    const auto cache = IndexCache::decode(bytes, 77);
+    if (!cache.ok()) continue;
+    ++accepted;
+    const auto* layout = cache->find("a.tfrecord", 100, 11);
+    if (layout == nullptr || layout->access != formats::Access::kExtents) continue;
+    ASSERT_EQ(layout->extents.size(), layout->sample_count);
+    for (const auto& extent : layout->extents) ASSERT_LE(extent.offset + extent.length, 100u);
+  }
+  EXPECT_GT(accepted, 0);
+}
+
+}  // namespace
+}  // namespace forebay::dataset

@@ -1,0 +1,88 @@
+#include "dataset/layout_search.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/error.h"
+#include "sys/process.h"
+
+namespace forebay::dataset {
+namespace {
+
+constexpr int kThreadsMax = 256;
+constexpr uint64_t kChunkFiles = 64;  // taken by a thread at once
+constexpr uint64_t kFilesTriedForUniform = 8;
+
+}  // namespace
+
+LayoutSearch::LayoutSearch(storage::Store& store, const IndexOptions& options,
+                           const formats::Format& format, const FileTable& files,
+                           const IndexCache& cache)
+    : store_(store),
+      options_(options),
+      format_(format),
+      files_(files),
+      cache_(cache),
+      layout_of_file_(files.count(), kNoLayout) {}
+
+// One sample in each file, and the format says that it is the whole file: nothing is left to ask. A
+// few files are tried, so that a damaged first one is found by whoever reads it, not here.
+bool LayoutSearch::find_uniform() {
+  if (options_.samples_per_file != 1) return false;
+  for (uint64_t i = 0; i < std::min(files_.count(), kFilesTriedForUniform); ++i) {
+    auto layout = format_.index(store_, files_.info(i), format_options());
+    if (!layout.ok()) continue;
+    if (layout->access != formats::Access::kWholeFile || layout->sample_count != 1) return false;
+    layout_of_file_.assign(files_.count(), samples_.intern(std::move(layout).take()));
+    return is_uniform_ = true;
+  }
+  return false;
+}
+
+void LayoutSearch::keep(uint64_t file, Result<formats::FileIndex> layout) {
+  const base::MutexLock lock(mutex_);
+  if (layout.ok()) {
+    layout_of_file_[file] = samples_.intern(std::move(layout).take());
+    return;
+  }
+  bad_files_.emplace_back(file, std::move(layout).error());
+  if (!options_.skip_bad_files) failed_.request_stop();
+}
+
+void LayoutSearch::find_some() {
+  sys::name_thread("index");
+  while (true) {
+    const uint64_t first = next_file_.fetch_add(kChunkFiles, std::memory_order_relaxed);
+    if (first >= files_.count()) return;
+    for (uint64_t i = first; i < std::min(first + kChunkFiles, files_.count()); ++i) {
+      if (failed_.stop_requested() || options_.stop.stop_requested()) return;
+      const auto* known = cache_.find(files_.path(i), files_.bytes(i), files_.mtime_ns(i));
+      if (known != nullptr) {
+        keep(i, *known);
+        continue;
+      }
+      files_asked_.fetch_add(1, std::memory_order_relaxed);
+      keep(i, format_.index(store_, files_.info(i), format_options()));
+    }
+  }
+}
+
+Status LayoutSearch::find_all() {
+  if (find_uniform()) return {};
+  {
+    const uint64_t chunks = (files_.count() + kChunkFiles - 1) / kChunkFiles;
+    const auto threads = std::min<uint64_t>(
+        static_cast<uint64_t>(std::clamp(options_.threads, 1, kThreadsMax)), chunks);
+    std::vector<std::jthread> pool;
+    for (uint64_t i = 0; i < threads; ++i) pool.emplace_back([this] { find_some(); });
+  }
+  if (options_.stop.stop_requested())
+    return fail(ErrorCode::kCancelled, "stopped while looking for samples in {} files",
+                files_.count());
+  std::sort(bad_files_.begin(), bad_files_.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (!bad_files_.empty() && !options_.skip_bad_files) return bad_files_.front().second;
+  return {};
+}
+
+}  // namespace forebay::dataset

@@ -1,0 +1,69 @@
+// Asks the format how the samples of each file lie, on several threads, unless the cache knows.
+//
+// One thread at a time; it uses threads of its own.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "dataset/file_table.h"
+#include "dataset/index.h"
+#include "dataset/index_cache.h"
+#include "dataset/sample_table.h"
+#include "forebay/result.h"
+#include "formats/format.h"
+#include "storage/store.h"
+
+namespace forebay::dataset {
+
+class LayoutSearch {
+ public:
+  static constexpr uint32_t kNoLayout = UINT32_MAX;
+
+  // Everything must outlive the search.
+  LayoutSearch(storage::Store& store, const IndexOptions& options, const formats::Format& format,
+               const FileTable& files, const IndexCache& cache);
+
+  // Fails with the error of the first file that cannot be indexed, unless skip_bad_files.
+  Status find_all();
+
+  // After find_all().
+  SampleTable& samples() { return samples_; }
+  // Numbers in samples(); kNoLayout for bad files.
+  const std::vector<uint32_t>& layout_of_file() const { return layout_of_file_; }
+  // Sorted by file. Only with skip_bad_files.
+  const std::vector<std::pair<uint64_t, Error>>& bad_files() const { return bad_files_; }
+  uint64_t files_asked() const { return files_asked_.load(); }
+  // One file stood for all: no other was asked, none need be.
+  bool is_uniform() const { return is_uniform_; }
+
+ private:
+  formats::FormatOptions format_options() const {
+    return {.samples_per_file = options_.samples_per_file, .record_bytes = options_.record_bytes};
+  }
+  bool find_uniform();
+  void find_some();
+  void keep(uint64_t file, Result<formats::FileIndex> layout);
+
+  storage::Store& store_;
+  const IndexOptions& options_;
+  const formats::Format& format_;
+  const FileTable& files_;
+  const IndexCache& cache_;
+
+  std::atomic<uint64_t> next_file_ = 0;
+  std::atomic<uint64_t> files_asked_ = 0;  // read after the threads have ended
+  std::stop_source failed_;
+  base::Mutex mutex_;
+  // Written under mutex_ while threads run, read when none does.
+  SampleTable samples_;
+  std::vector<uint32_t> layout_of_file_;
+  std::vector<std::pair<uint64_t, Error>> bad_files_;
+  bool is_uniform_ = false;
+};
+
+}  // namespace forebay::dataset

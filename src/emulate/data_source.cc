@@ -1,0 +1,158 @@
+#include "emulate/data_source.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "sys/page_cache.h"
+
+namespace forebay::emulate {
+namespace {
+
+using workload::Shuffle;
+
+// What the workload's shuffle keys ask for. A PyTorch loader with an index shuffles all samples; a
+// TensorFlow pipeline shuffles files and, within a buffer, samples.
+dataset::OrderOptions order_options(const workload::Workload& workload,
+                                    const dataset::Index& index) {
+  dataset::OrderOptions options;
+  const bool files = workload.reader.file_shuffle != Shuffle::kOff;
+  const bool samples = workload.reader.sample_shuffle != Shuffle::kOff;
+  options.sample_count = index.sample_count();
+  options.change_each_epoch = workload.train.seed_change_epoch;
+  options.shard_samples = std::max<uint64_t>(1, index.samples_per_file_max());
+  const bool one_sample_files = options.shard_samples == 1;
+  const bool is_windowed = index.is_together() || workload.reader.data_loader == "tensorflow";
+  if (!files && !samples) {
+    options.kind = dataset::OrderKind::kSequential;
+  } else if (one_sample_files || (samples && !is_windowed)) {
+    options.kind = dataset::OrderKind::kFull;
+  } else {
+    options.kind = dataset::OrderKind::kWindowed;
+    options.window_shards =
+        samples ? std::max<uint64_t>(1, workload.reader.shuffle_size / options.shard_samples) : 1;
+    options.shuffle_within = samples;
+    options.shuffle_shards = files;
+  }
+  return options;
+}
+
+std::string describe_order(const dataset::OrderOptions& options) {
+  switch (options.kind) {
+    case dataset::OrderKind::kSequential: return "sequential";
+    case dataset::OrderKind::kFull: return "full shuffle";
+    default: break;
+  }
+  if (!options.shuffle_within) return "files shuffled";
+  return fmt::format("{}samples shuffled within {} file{}",
+                     options.shuffle_shards ? "files shuffled, " : "", options.window_shards,
+                     options.window_shards == 1 ? "" : "s");
+}
+
+bool split_exists(storage::Store& store, const std::string& split) {
+  const Result<storage::Listing> listing = store.list(split);
+  return listing.ok() && !listing->files.empty();
+}
+
+Status check_file_count(const workload::Resolved& resolved, const dataset::Index& index,
+                        const std::string& split, const std::string& root) {
+  const bool is_train = split == "train";
+  const uint64_t wanted = is_train ? resolved.workload.dataset.num_files_train
+                                   : resolved.workload.dataset.num_files_eval;
+  const char* key = is_train ? "dataset.num_files_train" : "dataset.num_files_eval";
+  if (!is_given(resolved, key) || index.file_count() >= wanted) return {};
+  return fail(ErrorCode::kNotFound,
+              "{} is {}, but {} has {} {} file{} for {}: generate the rest (forebay generate {} "
+              "--data {}), or set {}={}",
+              key, wanted, root, index.file_count(), index.format().name,
+              index.file_count() == 1 ? "" : "s", is_train ? "training" : "evaluation",
+              resolved.workload.name, root, key, index.file_count());
+}
+
+DatasetFacts facts_of(const dataset::Index& index, const dataset::Order& order,
+                      const std::string& root, const std::string& folder) {
+  DatasetFacts facts;
+  const dataset::IndexSummary& summary = index.summary();
+  facts.format = index.format().name;
+  facts.layout = folder.empty() ? "folder" : folder + "/";
+  facts.file_system = sys::file_system_name(root);
+  facts.files = summary.file_count;
+  facts.samples = summary.sample_count;
+  facts.bytes = summary.bytes;
+  facts.strays = summary.stray_count;
+  facts.problems = summary.problem_count;
+  for (const storage::Skipped& problem : summary.problems)
+    facts.problem_examples.push_back(problem.path + ": " + problem.reason);
+  facts.index_seconds = summary.seconds;
+  facts.order_entropy = order.entropy();
+  facts.order = describe_order(order.options());
+  facts.fingerprint = index.fingerprint();
+  return facts;
+}
+
+}  // namespace
+
+bool is_given(const workload::Resolved& resolved, std::string_view key) {
+  for (const workload::Setting& setting : resolved.settings)
+    if (setting.key == key) return setting.origin != "default";
+  return false;
+}
+
+uint64_t order_seed(const workload::Workload& workload, uint64_t entropy) {
+  const bool is_random = workload.reader.file_shuffle == Shuffle::kRandom ||
+                         workload.reader.sample_shuffle == Shuffle::kRandom;
+  return is_random ? entropy : workload.train.seed;
+}
+
+Result<DataSource> open_data_source(storage::Store& store, const workload::Resolved& resolved,
+                                    const std::string& root, const std::string& split,
+                                    const std::string& cache_path) {
+  const workload::Workload& workload = resolved.workload;
+  const bool is_train = split == "train";
+  DataSource source;
+  dataset::IndexOptions options;
+  options.folder = split_exists(store, split) ? split : "";
+  if (options.folder.empty() && !is_train)
+    return fail(ErrorCode::kNotFound, "evaluation is on, but {} has no folder {}/ with files", root,
+                split);
+  const std::string_view key = is_train ? "dataset.num_files_train" : "dataset.num_files_eval";
+  options.format = formats::find_format(workload.dataset.format);
+  if (!is_given(resolved, "dataset.format")) options.format = nullptr;  // what the folder holds
+  options.samples_per_file = workload.dataset.num_samples_per_file;
+  if (options.format != nullptr && options.format->name == "raw")
+    options.record_bytes = static_cast<uint64_t>(workload.dataset.record_length_bytes);
+  if (is_given(resolved, key))
+    options.files_max =
+        is_train ? workload.dataset.num_files_train : workload.dataset.num_files_eval;
+  options.cache_path = cache_path;
+  options.threads = 8;
+  Result<std::unique_ptr<dataset::Index>> index = dataset::Index::open(store, options);
+  if (!index.ok() && index.error().code == ErrorCode::kNotFound)
+    return fail(ErrorCode::kNotFound,
+                "{}; make data with: forebay generate {} --data {}, or name another folder",
+                index.error().message, workload.name, root);
+  source.index = FB_TRY(std::move(index));
+  FB_TRY(check_file_count(resolved, *source.index, split, root));
+  dataset::OrderOptions order = order_options(workload, *source.index);
+  order.seed = order_seed(workload, std::random_device{}());
+  if (!is_train) order.kind = dataset::OrderKind::kSequential;
+  const dataset::Order made = FB_TRY(dataset::Order::make(order));
+  source.order = std::make_unique<dataset::Order>(made);
+  source.facts = facts_of(*source.index, *source.order, root, options.folder);
+  if (source.index->is_together() && workload.reader.sample_shuffle != Shuffle::kOff)
+    source.warnings.push_back(fmt::format(
+        "samples of one {} file lie interleaved or compressed together: they are shuffled {}",
+        source.index->format().name, describe_order(order)));
+  if (source.facts.strays > 0)
+    source.warnings.push_back(fmt::format("{} file{} of other kinds left out, for example {}",
+                                          source.facts.strays, source.facts.strays == 1 ? "" : "s",
+                                          source.facts.problem_examples.empty()
+                                              ? "?"
+                                              : source.facts.problem_examples.front()));
+  return source;
+}
+
+}  // namespace forebay::emulate

@@ -1,0 +1,38 @@
+// The data set of one run: its index, the order it is visited in, and what there is to say about both.
+//
+// Immutable once open; safe to use from any thread. The store must outlive it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dataset/index.h"
+#include "dataset/order.h"
+#include "emulate/result.h"
+#include "forebay/result.h"
+#include "storage/store.h"
+
+namespace forebay::emulate {
+
+struct DataSource {
+  std::unique_ptr<dataset::Index> index;
+  std::unique_ptr<dataset::Order> order;
+  DatasetFacts facts;
+  std::vector<std::string> warnings;
+};
+
+// `split` is "train" or "valid"; a data folder without it is used whole for training, as folders nobody
+// generated are. `cache_path` "" = no index cache. Fewer files than the workload asks for is
+// kNotFound with the remedy; more are left alone, as in DLIO.
+Result<DataSource> open_data_source(storage::Store& store, const workload::Resolved& resolved,
+                                    const std::string& root, const std::string& split,
+                                    const std::string& cache_path);
+
+// The seed of the orders: train.seed, or fresh entropy when a shuffle is `random`.
+uint64_t order_seed(const workload::Workload& workload, uint64_t entropy);
+
+// The value's origin is not the built-in default: somebody asked for it.
+bool is_given(const workload::Resolved& resolved, std::string_view key);
+
+}  // namespace forebay::emulate

@@ -1,0 +1,122 @@
+#include "emulate/inspection.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "dataset/order.h"
+#include "loader/engine.h"
+#include "sys/host.h"
+
+namespace forebay::emulate {
+namespace {
+
+std::string shape_text(const ops::Sample& sample) {
+  std::string text(formats::element_name(sample.type));
+  for (size_t i = 0; i < sample.shape.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? " " : " x ", sample.shape[i]);
+  return text;
+}
+
+Result<std::string> describe_first(storage::Store& store, const dataset::Index& index,
+                                   const formats::FormatOptions& options) {
+  const dataset::SampleLocation where = index.locate(0);
+  const std::string_view path = index.path(where.file);
+  std::vector<std::byte> bytes(where.extent.length);
+  FB_TRY(store.read_at(path, where.extent.offset, bytes));
+  const auto reader = index.format().make_reader(options);
+  const formats::Record record =
+      FB_TRY(reader->read(path, bytes, index.file_index(where.file), where.sample_in_file));
+  const auto decoder = ops::make_decoder({});
+  const ops::Sample sample = FB_TRY(decoder->decode(path, record, {}));
+  return shape_text(sample);
+}
+
+// Reads everything through the loader, so that what is checked is what a run would meet.
+Status check_all(storage::Store& store, const dataset::Index& index,
+                 const formats::FormatOptions& format, int threads, Inspection& inspection,
+                 const std::function<void(uint64_t, uint64_t)>& progress, std::stop_token stop) {
+  constexpr uint64_t kBatch = 16;
+  dataset::OrderOptions order_options;
+  order_options.sample_count = index.sample_count();
+  const dataset::Order order = FB_TRY(dataset::Order::make(order_options));
+  loader::EngineOptions options;
+  options.batch_size = std::min<uint64_t>(kBatch, index.sample_count());
+  options.tail = loader::Tail::kAll;
+  options.fetch_depth = std::max(4, threads * 2);
+  options.decode_threads = threads;
+  options.on_error = loader::OnError::kSkip;
+  options.format = format;
+  options.name = "inspect";
+  auto engine = FB_TRY(loader::Engine::open(store, index, order, options, nullptr));
+  engine->begin_epoch(0, 0, UINT64_MAX);
+  const int64_t start = base::monotonic_clock().now_ns();
+  for (;;) {
+    std::optional<loader::Batch> batch = FB_TRY(engine->next(stop));
+    if (!batch) break;
+    inspection.checked_samples += batch->samples().size();
+    inspection.checked_bytes += batch->payload_bytes();
+    progress(inspection.checked_samples, index.sample_count());
+  }
+  inspection.check_seconds =
+      static_cast<double>(base::monotonic_clock().now_ns() - start) * 1e-9;
+  inspection.is_checked = true;
+  const loader::EngineStats stats = engine->stats();
+  inspection.bad_count = stats.bad_count;
+  for (const loader::BadRecord& bad : stats.bad_records) inspection.bad.push_back(bad.cause);
+  return {};
+}
+
+}  // namespace
+
+Result<Inspection> inspect(const std::string& path, const InspectionOptions& options,
+                           const std::function<void(uint64_t done, uint64_t total)>& progress,
+                           std::stop_token stop) {
+  // A single file is a data set of one: its folder is the root and its name the prefix.
+  dataset::IndexOptions index_options;
+  std::string root = path;
+  while (root.size() > 1 && root.back() == '/') root.pop_back();
+  std::unique_ptr<storage::Store> store = FB_TRY(storage::open_store("local", root));
+  if (!store->list("").ok()) {
+    const size_t slash = root.find_last_of('/');
+    const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : root.substr(0, slash);
+    auto parent = storage::open_store("local", folder);
+    const std::string name = slash == std::string::npos ? root : root.substr(slash + 1);
+    if (parent.ok() && (*parent)->stat(name).ok()) {
+      store = std::move(*parent);
+      index_options.only_file = name;
+    }
+  }
+  if (!options.format.empty()) {
+    index_options.format = formats::find_format(options.format);
+    if (index_options.format == nullptr)
+      return fail(ErrorCode::kInvalidArgument, "no format named '{}'", options.format);
+  }
+  index_options.samples_per_file = options.samples_per_file;
+  index_options.record_bytes = options.record_bytes;
+  const std::unique_ptr<dataset::Index> index =
+      FB_TRY(dataset::Index::open(*store, index_options));
+  const formats::FormatOptions format{options.samples_per_file, options.record_bytes};
+  Inspection inspection;
+  inspection.path = path;
+  inspection.format = index->format().name;
+  inspection.summary = index->summary();
+  for (uint32_t file = 0; file < index->file_count(); ++file)
+    inspection.file_bytes.record(index->file_bytes(file));
+  const Result<std::string> first = describe_first(*store, *index, format);
+  if (first.ok())
+    inspection.first_sample = *first;
+  else
+    inspection.bad.push_back(first.error().message);
+  inspection.bad_count = inspection.bad.size();
+  if (options.check_all) {
+    inspection.bad.clear();
+    const int threads = options.threads > 0 ? options.threads : sys::usable_cpu_count();
+    FB_TRY(check_all(*store, *index, format, threads, inspection, progress, std::move(stop)));
+  }
+  return inspection;
+}
+
+}  // namespace forebay::emulate

@@ -1,0 +1,176 @@
+#include "emulate/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace forebay::emulate {
+namespace {
+
+constexpr double kGiga = 1e9;
+
+double sum(std::span<const double> values, uint64_t first, uint64_t last) {
+  last = std::min<uint64_t>(last, values.size());
+  return first < last ? std::accumulate(values.begin() + static_cast<int64_t>(first),
+                                        values.begin() + static_cast<int64_t>(last), 0.0)
+                      : 0.0;
+}
+
+Figure per_gb(double cpu_seconds, uint64_t bytes) {
+  if (bytes == 0) return Figure::none("no bytes were read");
+  return Figure::of(cpu_seconds / (static_cast<double>(bytes) / kGiga));
+}
+
+void add(TimeSplit& to, const TimeSplit& from, double weight) {
+  to.compute += from.compute * weight;
+  to.fetch += from.fetch * weight;
+  to.decode += from.decode * weight;
+  to.sync += from.sync * weight;
+  to.checkpoint += from.checkpoint * weight;
+  to.other += from.other * weight;
+}
+
+}  // namespace
+
+Spread spread_of(std::span<const double> values, std::string reason_when_empty) {
+  Spread spread;
+  spread.n = values.size();
+  if (values.empty()) {
+    spread.reason = std::move(reason_when_empty);
+    return spread;
+  }
+  const double mean =
+      std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  spread.mean = mean;
+  if (values.size() > 1) {
+    double square = 0;
+    for (const double v : values) square += (v - mean) * (v - mean);
+    spread.stdev = std::sqrt(square / static_cast<double>(values.size() - 1));
+  }
+  return spread;
+}
+
+StepRange included_steps(uint64_t steps, uint64_t exclude_start, uint64_t exclude_end) {
+  const uint64_t last = steps > exclude_end ? steps - exclude_end : 0;
+  return {std::min(exclude_start, last), last};
+}
+
+DlioBlock dlio_block(const Block& block, uint64_t exclude_start, uint64_t exclude_end,
+                     uint64_t epoch_steps, uint64_t batch_size) {
+  DlioBlock result;
+  result.steps = block.compute.size();
+  const StepRange range = included_steps(epoch_steps, exclude_start, exclude_end);
+  const double window = block.end - block.start - sum(block.proc, 0, range.first) -
+                        sum(block.proc, range.last, block.proc.size());
+  const uint64_t used = std::min<uint64_t>(range.last, result.steps);
+  if (used <= range.first || window <= 0) {
+    result.au = result.samples_per_second = Figure::none("every step of the block is excluded");
+    return result;
+  }
+  result.au = Figure::of(sum(block.compute, range.first, range.last) / window);
+  result.samples_per_second = Figure::of((static_cast<double>(result.steps) - 2) / window *
+                                         static_cast<double>(batch_size));
+  return result;
+}
+
+void dlio_epoch(EpochResult& epoch, uint64_t exclude_start, uint64_t exclude_end,
+                uint64_t batch_size) {
+  double au_sum = 0, rate_sum = 0;
+  uint64_t ranks = 0;
+  for (const RankEpoch& rank : epoch.ranks) {
+    double au = 0, rate = 0, weight = 0;
+    for (const Block& block : rank.blocks) {
+      const DlioBlock figures =
+          dlio_block(block, exclude_start, exclude_end, epoch.steps, batch_size);
+      if (!figures.au.value) continue;
+      const auto steps = static_cast<double>(figures.steps);
+      au += *figures.au.value * steps;
+      rate += *figures.samples_per_second.value * steps;
+      weight += steps;
+    }
+    if (weight == 0) continue;
+    au_sum += au / weight;
+    rate_sum += rate / weight;
+    ++ranks;
+  }
+  if (ranks == 0) {
+    epoch.dlio_au = epoch.dlio_samples_per_second = Figure::none("every step is excluded");
+    return;
+  }
+  epoch.dlio_au = Figure::of(au_sum / static_cast<double>(ranks));
+  epoch.dlio_samples_per_second = Figure::of(rate_sum);
+}
+
+void summarise_epoch(EpochResult& epoch, uint64_t batch_size, bool has_compute) {
+  epoch.split = {};
+  double au = 0, seconds = 0;
+  for (const RankEpoch& rank : epoch.ranks) {
+    add(epoch.split, rank.split, 1.0 / static_cast<double>(epoch.ranks.size()));
+    seconds = std::max(seconds, rank.included_seconds);
+    if (rank.included_seconds > 0) au += rank.compute_seconds / rank.included_seconds;
+  }
+  epoch.cpu_seconds_per_gb = per_gb(epoch.cpu_seconds, epoch.file_bytes);
+  if (epoch.included_steps == 0 || seconds <= 0) {
+    const std::string why = epoch.steps == 0
+                                ? "no step was finished"
+                                : "every step is excluded (output.metric.exclude_start_steps)";
+    epoch.au = epoch.samples_per_second = Figure::none(why);
+    epoch.file_bytes_per_second = epoch.payload_bytes_per_second = Figure::none(why);
+    return;
+  }
+  epoch.au = has_compute ? Figure::of(au / static_cast<double>(epoch.ranks.size()))
+                         : Figure::none("no compute time (train.computation_time is 0)");
+  const double samples = static_cast<double>(epoch.included_steps * batch_size) *
+                         static_cast<double>(epoch.ranks.size());
+  // Bytes of the included steps: their share of the epoch's samples.
+  const double share = static_cast<double>(epoch.included_steps) / static_cast<double>(epoch.steps);
+  epoch.samples_per_second = Figure::of(samples / seconds);
+  epoch.file_bytes_per_second = Figure::of(static_cast<double>(epoch.file_bytes) * share / seconds);
+  epoch.payload_bytes_per_second =
+      Figure::of(static_cast<double>(epoch.payload_bytes) * share / seconds);
+}
+
+void summarise_run(RunResult& result) {
+  std::vector<double> au, samples, file_bytes, payload_bytes, dlio_au, dlio_samples, saves;
+  const auto take = [](const Figure& figure, std::vector<double>& into) {
+    if (figure.value) into.push_back(*figure.value);
+  };
+  std::string reason = "no epoch was finished";
+  uint64_t bytes = 0, device = 0;
+  bool device_known = true;
+  result.split = {};
+  for (const EpochResult& epoch : result.epochs) {
+    result.read_ns.merge(epoch.read_ns);
+    if (epoch.is_evaluation) continue;
+    if (!epoch.au.value) reason = epoch.au.reason;
+    take(epoch.au, au);
+    take(epoch.samples_per_second, samples);
+    take(epoch.file_bytes_per_second, file_bytes);
+    take(epoch.payload_bytes_per_second, payload_bytes);
+    take(epoch.dlio_au, dlio_au);
+    take(epoch.dlio_samples_per_second, dlio_samples);
+    add(result.split, epoch.split, 1);
+    bytes += epoch.file_bytes;
+    device += epoch.device_bytes.value_or(0);
+    device_known = device_known && epoch.device_bytes.has_value();
+  }
+  for (const CheckpointRecord& save : result.checkpoints) saves.push_back(save.seconds);
+  result.au = spread_of(au, reason);
+  result.samples_per_second = spread_of(samples, reason);
+  result.file_bytes_per_second = spread_of(file_bytes, reason);
+  result.payload_bytes_per_second = spread_of(payload_bytes, reason);
+  result.dlio_au = spread_of(dlio_au, reason);
+  result.dlio_samples_per_second = spread_of(dlio_samples, reason);
+  result.checkpoint_seconds = spread_of(saves, "no checkpoint was written");
+  result.cpu_seconds_per_gb = per_gb(result.cpu_seconds, bytes);
+  if (bytes == 0)
+    result.cached_share = Figure::none("no bytes were read");
+  else if (!device_known)
+    result.cached_share = Figure::none(result.epochs.empty() ? "not measured"
+                                                             : result.epochs[0].cached_share.reason);
+  else
+    result.cached_share = Figure::of(
+        1 - std::min(1.0, static_cast<double>(device) / static_cast<double>(bytes)));
+}
+
+}  // namespace forebay::emulate

@@ -1,0 +1,94 @@
+#include "emulate/verdict.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace forebay::emulate {
+namespace {
+
+// Above this share of all usable CPUs the client has nothing left to give.
+constexpr double kClientBusy = 0.85;
+constexpr double kMostlyCached = 0.5;
+// Stalls below this share of the time limit nothing worth naming.
+constexpr double kNoticeable = 0.01;
+
+double cpu_share(const RunResult& result) {
+  const double capacity = result.wall_seconds * result.host.cpu_count;
+  return capacity > 0 ? result.cpu_seconds / capacity : 0;
+}
+
+void name_the_limit(const RunResult& result, Verdict& verdict) {
+  const TimeSplit& split = result.split;
+  const double total = split.total();
+  if (total <= 0) return;
+  const double stalls = std::max({split.fetch, split.decode, split.sync, split.checkpoint});
+  const double cpu = cpu_share(result);
+  const std::string readings =
+      fmt::format("fetch stall {:.0f} %, prep stall {:.0f} %, client CPU {:.0f} % of {} cores",
+                  100 * split.fetch / total, 100 * split.decode / total, 100 * cpu,
+                  result.host.cpu_count);
+  verdict.limit_evidence = readings;
+  if (stalls / total < kNoticeable) {
+    verdict.limited_by = split.compute > 0 ? "compute" : "";
+  } else if (stalls == split.checkpoint) {
+    verdict.limited_by = "checkpoint";
+  } else if (stalls == split.sync) {
+    verdict.limited_by = "synchronisation";
+  } else if (stalls == split.decode || cpu >= kClientBusy) {
+    verdict.limited_by = "client";
+  } else if (result.cached_share.value && *result.cached_share.value >= kMostlyCached) {
+    verdict.limited_by = "memory";
+    verdict.limit_evidence +=
+        fmt::format(", {:.0f} % of the bytes from the page cache", 100 * *result.cached_share.value);
+  } else {
+    verdict.limited_by = "storage";
+  }
+}
+
+void count_fed(const RunResult& result, Verdict& verdict) {
+  const workload::Workload& workload = result.resolved.workload;
+  const double compute = workload.train.computation_time.mean();
+  if (compute <= 0 || !result.samples_per_second.mean || !result.au.mean) {
+    verdict.accelerators_fed = Figure::none("needs a compute time and a measured rate");
+    return;
+  }
+  const double demand = static_cast<double>(workload.reader.batch_size) / compute;
+  const double fed = std::floor(*result.samples_per_second.mean / (demand * verdict.gate) + 1e-9);
+  const bool passed = *result.au.mean >= verdict.gate;
+  verdict.is_lower_bound = passed;
+  // A run that passes shows only that so many are fed; the speed limit was not reached.
+  verdict.accelerators_fed = Figure::of(passed ? result.options.accelerators : fed);
+}
+
+}  // namespace
+
+Verdict judge(const RunResult& result) {
+  Verdict verdict;
+  verdict.gate = result.resolved.workload.metric.au;
+  name_the_limit(result, verdict);
+  count_fed(result, verdict);
+  if (!result.au.mean) {
+    verdict.au = Figure::none(result.au.reason);
+    verdict.reason = "AU not measured: " + result.au.reason;
+    if (result.is_interrupted || !result.error.empty())
+      verdict.outcome = Verdict::Outcome::kIncomplete;
+    return verdict;
+  }
+  verdict.au = Figure::of(*result.au.mean);
+  const bool passed = *result.au.mean >= verdict.gate;
+  verdict.outcome = passed ? Verdict::Outcome::kPass : Verdict::Outcome::kFail;
+  verdict.reason = fmt::format("AU {:.1f} %, needs {:.0f} %", 100 * *result.au.mean,
+                               100 * verdict.gate);
+  if (result.is_interrupted || !result.error.empty()) {
+    verdict.outcome = Verdict::Outcome::kIncomplete;
+    verdict.reason += result.is_interrupted ? "; the run was interrupted" : "; the run failed";
+  }
+  if (result.cached_share.value && *result.cached_share.value >= kMostlyCached)
+    verdict.reason += fmt::format("; {:.0f} % of the bytes came from the page cache",
+                                  100 * *result.cached_share.value);
+  return verdict;
+}
+
+}  // namespace forebay::emulate

@@ -1,0 +1,15 @@
+// The formats of this room, one constant per file. builtin.cc lists them.
+#pragma once
+
+#include "formats/format.h"
+
+namespace forebay::formats {
+
+extern const Format kJpeg;
+extern const Format kNpy;
+extern const Format kNpz;
+extern const Format kPng;
+extern const Format kRaw;
+extern const Format kTfrecord;
+
+}  // namespace forebay::formats

@@ -1,0 +1,193 @@
+// Goal: every format of the table reads back what it writes, names what is damaged, and judges a
+// file in passing as it judges it whole. Loops over the table; facts of one format are in its own
+// test.
+#include "formats/format.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/random.h"
+#include "formats/builtin.h"
+#include "formats/testing_store.h"
+
+namespace forebay::formats {
+namespace {
+
+FileSpec small_spec(std::string path = "train/a") {
+  return {.path = std::move(path), .rows = 31, .columns = 17, .seed = 7};
+}
+
+class EveryFormat : public testing::TestWithParam<const Format*> {
+ protected:
+  const Format& format() const { return *GetParam(); }
+  storage::FileInfo write(const FileSpec& spec, bool can_patch = true) {
+    const Status status = write_with(format(), store_, spec.path, spec, can_patch);
+    EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message);
+    return store_.stat(spec.path).value();
+  }
+  TestingStore store_;
+};
+
+TEST_P(EveryFormat, ReadsBackOneSampleAndRecognisesIt) {
+  const FileSpec spec = small_spec();
+  const auto info = write(spec);
+  const auto& bytes = store_.get(spec.path);
+  const Format* recognised = recognise_format("x.unknown", std::span(bytes).first(64));
+  EXPECT_EQ(recognised, format().name == "raw" ? nullptr : &format());
+  const auto index = format().index(store_, info, {});
+  ASSERT_TRUE(index.ok()) << index.error().message;
+  EXPECT_EQ(index->sample_count, 1u);
+  auto reader = format().make_reader({});
+  const auto record = reader->read(spec.path, bytes, *index, 0);
+  ASSERT_TRUE(record.ok()) << record.error().message;
+  EXPECT_GE(record->bytes.size(), 1u);
+}
+
+TEST_P(EveryFormat, EstimateIsExactOrAnUpperBound) {
+  const bool is_exact = format().name != "jpeg";
+  for (const uint64_t samples : {1u, 3u}) {
+    FileSpec spec = small_spec();
+    spec.sample_count = samples;
+    const uint64_t size = write(spec).size;
+    EXPECT_GE(format().estimate_bytes(spec), size);
+    if (is_exact) {
+      EXPECT_EQ(format().estimate_bytes(spec), size);
+    }
+  }
+}
+
+TEST_P(EveryFormat, CompressedEstimateIsAnUpperBound) {
+  for (const uint64_t side : {1u, 300u, 2000u}) {
+    FileSpec spec = small_spec();
+    spec.rows = spec.columns = side;
+    spec.compress = true;
+    EXPECT_GE(format().estimate_bytes(spec), write(spec).size) << side;
+  }
+}
+
+TEST_P(EveryFormat, SameSeedGivesSameBytesWithAndWithoutPatching) {
+  const FileSpec spec = small_spec();
+  write(spec, true);
+  const auto patched = store_.get(spec.path);
+  write(spec, false);
+  EXPECT_EQ(patched, store_.get(spec.path));
+  FileSpec other = spec;
+  other.seed = 8;
+  write(other);
+  EXPECT_NE(patched, store_.get(spec.path));
+}
+
+TEST_P(EveryFormat, RefusesImpossibleSpecs) {
+  for (FileSpec spec : {FileSpec{.path = "p"}, FileSpec{.path = "p", .rows = 1, .columns = 0},
+                        FileSpec{.path = "p", .rows = uint64_t{1} << 40, .columns = 1ull << 40}}) {
+    const Status status = write_with(format(), store_, "p", spec);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(status.error().message.find("p:"), std::string::npos) << status.error().message;
+  }
+}
+
+TEST_P(EveryFormat, EmptyFileIsNamed) {
+  store_.put("train/empty", {});
+  const auto info = store_.stat("train/empty").value();
+  auto reader = format().make_reader({});
+  const auto record = reader->read("train/empty", {}, FileIndex{}, 0);
+  ASSERT_FALSE(record.ok());
+  EXPECT_NE(record.error().message.find("train/empty"), std::string::npos);
+  if (auto check = reader->make_stream_check()) {
+    check->begin("train/empty", 0);
+    EXPECT_FALSE(check->finish().ok());
+  }
+}
+
+// The whole of the file in pieces of any size gives the verdict of the reader.
+TEST_P(EveryFormat, CheckInPassingAcceptsGoodFilesHoweverTheyAreCut) {
+  auto reader = format().make_reader({});
+  auto check = reader->make_stream_check();
+  if (!check) GTEST_SKIP() << format().name << " has nothing to check in passing";
+  for (const bool compress : {false, true}) {
+    FileSpec spec = small_spec();
+    spec.sample_count = 2;
+    spec.compress = compress;
+    const auto info = write(spec);
+    const std::span<const std::byte> bytes = store_.get(spec.path);
+    for (const size_t piece : {size_t{1}, size_t{7}, size_t{64}, size_t{1000}, bytes.size()}) {
+      check->begin(spec.path, info.size);
+      for (size_t at = 0; at < bytes.size(); at += piece)
+        check->visit(bytes.subspan(at, std::min(piece, bytes.size() - at)));
+      const Status verdict = check->finish();
+      if (compress && format().name == "tfrecord") {
+        ASSERT_FALSE(verdict.ok());
+        EXPECT_EQ(verdict.error().code, ErrorCode::kUnsupported);
+        continue;
+      }
+      ASSERT_TRUE(verdict.ok()) << piece << " " << verdict.error().message;
+      EXPECT_GE(check->payload_bytes(), 2u * 31 * 17);
+    }
+  }
+}
+
+TEST_P(EveryFormat, CheckInPassingFindsEveryTruncation) {
+  auto reader = format().make_reader({});
+  auto check = reader->make_stream_check();
+  if (!check) GTEST_SKIP() << format().name << " has nothing to check in passing";
+  const FileSpec spec = small_spec();
+  write(spec);
+  const std::span<const std::byte> bytes = store_.get(spec.path);
+  for (size_t n = 0; n < bytes.size(); ++n) {
+    check->begin("a", n);
+    check->visit(bytes.first(n));
+    EXPECT_FALSE(check->finish().ok()) << n;
+    EXPECT_FALSE(reader->read("a", bytes.first(n), FileIndex{}, 0).ok()) << n;
+  }
+  check->begin("a", bytes.size());
+  check->visit(bytes.first(bytes.size() - 1));
+  EXPECT_FALSE(check->finish().ok());  // the read delivered less than the file had
+}
+
+std::string name_of(const testing::TestParamInfo<const Format*>& info) {
+  return std::string(info.param->name);
+}
+INSTANTIATE_TEST_SUITE_P(Table, EveryFormat, testing::ValuesIn(builtin_formats()), name_of);
+
+TEST(Formats, NamesAndExtensionsFindThem) {
+  EXPECT_EQ(find_format("JPG"), &kJpeg);
+  EXPECT_EQ(find_format("npz"), &kNpz);
+  EXPECT_EQ(find_format("hdf5"), nullptr);
+  EXPECT_EQ(recognise_format("a/b.png", {}), &kPng);
+  EXPECT_EQ(recognise_format("a.d/b", {}), nullptr);
+}
+
+TEST(Formats, ArrayBytesRefusesOverflow) {
+  EXPECT_EQ(array_bytes({.shape = {}}).value(), 1u);
+  EXPECT_EQ(array_bytes({.type = ElementType::kF64, .shape = {3, 4}}).value(), 96u);
+  EXPECT_EQ(array_bytes({.shape = {uint64_t{1} << 63, 0, 4}}).value(), 0u);
+  EXPECT_FALSE(array_bytes({.shape = {uint64_t{1} << 32, uint64_t{1} << 32}}).ok());
+}
+
+TEST(Formats, ElementNamesAreThoseOfNumpy) {
+  for (int i = 0; i < 14; ++i) {
+    const auto type = static_cast<ElementType>(i);
+    EXPECT_EQ(element_from_name(element_name(type)), type);
+  }
+  EXPECT_EQ(element_from_name("object"), std::nullopt);
+}
+
+TEST(Raw, PartialRecordIsNamedWithSizes) {
+  TestingStore store;
+  store.put("r", TestingStore::Bytes(25));
+  const auto index = kRaw.index(store, store.stat("r").value(), {.record_bytes = 10});
+  ASSERT_FALSE(index.ok());
+  EXPECT_EQ(index.error().message,
+            "r: 25 bytes are 2 records of 10 bytes and 5 bytes of a partial record");
+  store.put("r", TestingStore::Bytes(30));
+  const auto whole = kRaw.index(store, store.stat("r").value(), {.record_bytes = 10});
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(whole->sample_count, 3u);
+  EXPECT_EQ(whole->extents[2].offset, 20u);
+  EXPECT_EQ(store.read_count(), 0u);  // computed, not read
+}
+
+}  // namespace
+}  // namespace forebay::formats

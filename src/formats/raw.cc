@@ -1,0 +1,76 @@
+// raw: bytes without any structure: one record per file, or records of a fixed size.
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+#include "formats/builtin.h"
+#include "formats/payload.h"
+
+namespace forebay::formats {
+namespace {
+
+constexpr std::string_view kExtensions[] = {"raw", "bin"};
+
+bool recognises(std::span<const std::byte> /*head*/) {
+  return false;
+}  // any bytes could be raw
+
+Result<FileIndex> index(storage::Store& /*store*/, const storage::FileInfo& file,
+                        const FormatOptions& options) {
+  const uint64_t record = options.record_bytes;
+  FileIndex result;
+  if (record == 0) {
+    if (file.size == 0) return fail(ErrorCode::kCorruption, "{}: empty file", file.path);
+    return result;
+  }
+  if (file.size == 0 || file.size % record != 0)
+    return fail(ErrorCode::kCorruption,
+                "{}: {} bytes are {} records of {} bytes and {} bytes of a partial record",
+                file.path, file.size, file.size / record, record, file.size % record);
+  result.access = Access::kExtents;
+  result.sample_count = file.size / record;
+  result.extents.resize(result.sample_count);
+  for (uint64_t i = 0; i < result.sample_count; ++i) result.extents[i] = {i * record, record};
+  return result;
+}
+
+class RawReader : public Reader {
+ public:
+  explicit RawReader(uint64_t record_bytes) : record_bytes_(record_bytes) {}
+
+  Result<Record> read(std::string_view path, std::span<const std::byte> bytes,
+                      const FileIndex& index, uint64_t sample_in_file) override {
+    if (bytes.empty()) return fail(ErrorCode::kCorruption, "{}: empty file", path);
+    if (index.access == Access::kExtents && bytes.size() != record_bytes_)
+      return fail(ErrorCode::kCorruption, "{}: record {}: truncated at byte {} of {}", path,
+                  sample_in_file, bytes.size(), record_bytes_);
+    return Record{.encoding = Encoding::kRaw, .bytes = bytes};
+  }
+
+ private:
+  uint64_t record_bytes_;
+};
+
+Status write(storage::Writer& writer, bool /*can_patch*/, const FileSpec& spec) {
+  FB_TRY(check_spec(spec));
+  Payload payload(spec);
+  return payload.produce(payload_bytes(spec),
+                         [&](std::span<const std::byte> piece) { return writer.append(piece); });
+}
+
+}  // namespace
+
+const Format kRaw{.name = "raw",
+                  .summary = "bytes without structure, whole files or records of a fixed size",
+                  .extensions = kExtensions,
+                  .recognises = recognises,
+                  .index = index,
+                  .make_reader = [](const FormatOptions& options) -> std::unique_ptr<Reader> {
+                    return std::make_unique<RawReader>(options.record_bytes);
+                  },
+                  .write = write,
+                  .estimate_bytes = payload_bytes,
+                  .index_path = nullptr,
+                  .index_text = nullptr};
+
+}  // namespace forebay::formats

@@ -1,0 +1,42 @@
+// Reusable page-aligned memory for bytes in flight and for samples.
+//
+// Safe to use from any thread. Buffers may outlive the pool; they are then freed on return.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace forebay::loader {
+
+struct Buffer {
+  std::byte* data = nullptr;
+  size_t size = 0;      // as asked for
+  size_t capacity = 0;  // as allocated
+  std::span<std::byte> span() const { return {data, size}; }
+  bool holds(std::span<const std::byte> bytes) const {
+    return bytes.data() >= data && bytes.data() + bytes.size() <= data + capacity;
+  }
+};
+
+using BufferRef = std::shared_ptr<const Buffer>;
+
+class BufferPool {
+ public:
+  // Keeps at most `idle_bytes_max` of returned buffers for reuse.
+  explicit BufferPool(size_t idle_bytes_max);
+  ~BufferPool();
+
+  // At least `size` bytes, not zeroed. Large buffers ask for huge pages.
+  BufferRef acquire(size_t size);
+
+  size_t bytes_in_use() const;
+  size_t bytes_in_use_max() const;
+
+ private:
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace forebay::loader

@@ -1,0 +1,63 @@
+// Threads that turn fetched bytes into samples. Private to the loader.
+//
+// push() may be called from any thread. The pool must be destroyed before the Flow and the BufferPool.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "dataset/index.h"
+#include "loader/fetch.h"
+#include "loader/flow.h"
+#include "loader/options.h"
+#include "ops/decode.h"
+
+namespace forebay::trace {
+class Recorder;
+}
+
+namespace forebay::loader {
+
+class DecodePool {
+ public:
+  // `done` gets each fetch back once all its targets are finished, on a decode thread.
+  DecodePool(const dataset::Index& index, const EngineOptions& options, Flow& flow,
+             BufferPool& buffers, trace::Recorder* recorder,
+             std::function<void(std::unique_ptr<Fetch>)> done);
+  ~DecodePool();
+
+  void push(std::unique_ptr<Fetch> fetch);
+
+  int64_t busy_ns() const { return busy_ns_.load(std::memory_order_relaxed); }
+  int64_t idle_ns() const { return idle_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Worker;
+  void run(int number, std::stop_token stop);
+  std::unique_ptr<Fetch> pop(std::stop_token stop);
+  void decode(Worker& worker, Fetch& fetch, std::stop_token stop);
+  Result<LoadedSample> decode_target(Worker& worker, const Fetch& fetch, const Target& target);
+  Result<LoadedSample> keep(Worker& worker, const Fetch& fetch, std::string_view path,
+                            const formats::Record& record);
+
+  const dataset::Index& index_;
+  const EngineOptions& options_;
+  Flow& flow_;
+  BufferPool& buffers_;
+  trace::Recorder* const recorder_;
+  const std::function<void(std::unique_ptr<Fetch>)> done_;
+  base::Mutex mutex_;
+  base::CondVar not_empty_;
+  std::deque<std::unique_ptr<Fetch>> queue_ FB_GUARDED_BY(mutex_);
+  // Relaxed: figures only.
+  std::atomic<int64_t> busy_ns_{0}, idle_ns_{0};
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace forebay::loader

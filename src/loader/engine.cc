@@ -1,0 +1,157 @@
+#include "loader/engine.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "loader/decode_pool.h"
+#include "loader/flow.h"
+#include "loader/issuer.h"
+#include "trace/recorder.h"
+
+namespace forebay::loader {
+namespace {
+
+Status check_options(const EngineOptions& options, const dataset::Index& index) {
+  const auto refuse = [](const char* what) { return fail(ErrorCode::kInvalidArgument, "{}", what); };
+  if (index.sample_count() == 0) return refuse("the data set has no samples");
+  if (options.batch_size == 0) return refuse("batch size 0");
+  if (options.batch_size > UINT32_MAX) return refuse("batch size over 4 294 967 295");
+  if (options.world_size == 0) return refuse("world size 0");
+  if (options.rank >= options.world_size) return refuse("rank is not below the world size");
+  if (options.fetch_depth < 1) return refuse("fetch depth below 1");
+  if (options.decode_threads < 1) return refuse("decode threads below 1");
+  return {};
+}
+
+}  // namespace
+
+class Engine::Impl {
+ public:
+  Impl(const dataset::Index& index, const dataset::Order& order, EngineOptions options,
+       std::unique_ptr<storage::ReadQueue> queue, trace::Recorder* recorder)
+      : index_(index),
+        order_(order),
+        options_(std::move(options)),
+        stripe_{index.sample_count(), options_.batch_size, options_.world_size, options_.tail},
+        buffers_(options_.window_bytes),
+        flow_(options_.on_error, options_.errors_max, options_.prefetch_batches + 1),
+        issuer_(index_, order_, options_, stripe_, flow_, buffers_, std::move(queue)),
+        pool_(index_, options_, flow_, buffers_, recorder,
+              [this](std::unique_ptr<Fetch> fetch) { issuer_.release(std::move(fetch)); }) {
+    issuer_.start(pool_);
+  }
+
+  // Source first, then the stages after it.
+  ~Impl() {
+    flow_.request_stop();
+    issuer_.stop_thread();
+  }
+
+  void begin_epoch(uint64_t epoch, uint64_t first_step, uint64_t steps) {
+    flow_.abandon();
+    while (flow_.has_outstanding()) {
+      Result<BatchState*> left =
+          flow_.wait_ready(true, options_.stall_limit_ns, path_namer(), std::stop_token());
+      if (!left.ok()) break;
+      flow_.recycle(*left);
+    }
+    const uint64_t end = stripe_.steps(options_.rank);
+    const uint64_t last = steps > end - std::min(end, first_step) ? end : first_step + steps;
+    flow_.begin({epoch, std::min(first_step, end), last});
+    issuer_.wake();
+  }
+
+  Result<BatchState*> next(std::stop_token stop) {
+    const int64_t start = base::monotonic_clock().now_ns();
+    Result<BatchState*> batch =
+        flow_.wait_ready(options_.as_ready, options_.stall_limit_ns, path_namer(), stop);
+    flow_.add_consumer_wait(base::monotonic_clock().now_ns() - start);
+    return batch;
+  }
+
+  void recycle(BatchState* batch) {
+    flow_.recycle(batch);
+    issuer_.wake();
+  }
+
+  EngineStats stats() const {
+    EngineStats stats;
+    flow_.copy_stats(stats);
+    stats.decode_busy_ns = pool_.busy_ns();
+    stats.decode_idle_ns = pool_.idle_ns();
+    issuer_.copy_stats(stats);
+    stats.buffer_bytes_max = buffers_.bytes_in_use_max();
+    return stats;
+  }
+
+  const Stripe& stripe() const { return stripe_; }
+  trace::Histogram take_read_times() { return issuer_.take_read_times(); }
+
+ private:
+  std::function<std::string(uint64_t)> path_namer() const {
+    return [this](uint64_t sample) {
+      return std::string(index_.path(index_.locate(sample).file));
+    };
+  }
+
+  const dataset::Index& index_;
+  const dataset::Order& order_;
+  const EngineOptions options_;
+  const Stripe stripe_;
+  BufferPool buffers_;
+  Flow flow_;
+  Issuer issuer_;      // destroyed after pool_: fetches come back to it until the last thread ends
+  DecodePool pool_;
+};
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+Result<std::unique_ptr<Engine>> Engine::open(storage::Store& store, const dataset::Index& index,
+                                             const dataset::Order& order, EngineOptions options,
+                                             trace::Recorder* recorder) {
+  FB_TRY(check_options(options, index));
+  std::unique_ptr<storage::ReadQueue> queue =
+      FB_TRY(store.open_queue({options.fetch_depth, options.name + "-read"}));
+  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(
+      index, order, std::move(options), std::move(queue), recorder)));
+}
+
+const Stripe& Engine::stripe() const { return impl_->stripe(); }
+
+void Engine::begin_epoch(uint64_t epoch, uint64_t first_step, uint64_t steps) {
+  impl_->begin_epoch(epoch, first_step, steps);
+}
+
+Result<std::optional<Batch>> Engine::next(std::stop_token stop) {
+  BatchState* state = FB_TRY(impl_->next(std::move(stop)));
+  std::optional<Batch> batch;
+  if (state != nullptr) batch = Batch(impl_.get(), state);
+  return batch;
+}
+
+EngineStats Engine::stats() const { return impl_->stats(); }
+trace::Histogram Engine::take_read_times() { return impl_->take_read_times(); }
+
+Batch::Batch(Batch&& other) noexcept
+    : engine_(other.engine_), state_(std::exchange(other.state_, nullptr)) {}
+
+Batch& Batch::operator=(Batch&& other) noexcept {
+  std::swap(engine_, other.engine_);
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+Batch::~Batch() {
+  if (state_ != nullptr) static_cast<Engine::Impl*>(engine_)->recycle(state_);
+}
+
+uint64_t Batch::step() const { return state_->step; }
+std::span<const LoadedSample> Batch::samples() const { return state_->good; }
+uint64_t Batch::skipped() const { return state_->skipped; }
+uint64_t Batch::payload_bytes() const { return state_->payload_bytes; }
+uint64_t Batch::file_bytes() const { return state_->file_bytes; }
+int64_t Batch::ready_ns() const { return state_->ready_ns; }
+
+}  // namespace forebay::loader

@@ -1,0 +1,102 @@
+// The thread that walks the order, issues reads within the bounds and takes their completions.
+// Private to the loader.
+//
+// Runs on a thread of its own; release() and wake() may be called from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "dataset/index.h"
+#include "dataset/order.h"
+#include "loader/decode_pool.h"
+#include "loader/fetch.h"
+#include "loader/flow.h"
+#include "storage/store.h"
+
+namespace forebay::loader {
+
+class Issuer {
+ public:
+  Issuer(const dataset::Index& index, const dataset::Order& order, const EngineOptions& options,
+         Stripe stripe, Flow& flow, BufferPool& buffers,
+         std::unique_ptr<storage::ReadQueue> queue);
+  ~Issuer();
+
+  // `pool` gets what needs decoding; call once before the first epoch.
+  void start(DecodePool& pool);
+  // Joins the issuing thread; reads in flight end when this object does.
+  void stop_thread();
+
+  // A decode thread has finished with `fetch`: its bytes leave the window.
+  void release(std::unique_ptr<Fetch> fetch);
+  // There may be work: a batch was recycled or an epoch began.
+  void wake();
+
+  void copy_stats(EngineStats& stats) const;
+  trace::Histogram take_read_times();
+
+ private:
+  void run(std::stop_token stop);
+  void issue(std::stop_token stop);
+  void prepare(BatchState& batch) const;
+  void add_target(BatchState* batch, uint32_t slot, const dataset::SampleLocation& where);
+  bool join_last(const Target& target, uint32_t file);
+  bool join_shared(const Target& target, uint32_t file);
+  bool window_has_room(uint64_t bytes);
+  void open_fetch(const Target& target, uint32_t file, const dataset::SampleLocation& where);
+  void equip(Fetch& fetch);
+  void submit_ready();
+  void submit(std::unique_ptr<Fetch> fetch);
+  void handle(storage::Completion& completion);
+  void land(std::unique_ptr<Fetch> fetch, const storage::Completion& completion);
+  void fail_targets(const Fetch& fetch, const Error& error);
+  void finish_without_decoding(const Fetch& fetch);
+  void remember_shared(const Fetch& fetch);
+
+  const dataset::Index& index_;
+  const dataset::Order& order_;
+  const EngineOptions& options_;
+  const Stripe stripe_;
+  Flow& flow_;
+  BufferPool& buffers_;
+  std::unique_ptr<storage::ReadQueue> queue_;
+  DecodePool* pool_ = nullptr;
+
+  // --- the issuing thread's own ---
+  std::unique_ptr<formats::Reader> reader_;    // makes stream checks
+  std::vector<std::unique_ptr<formats::StreamCheck>> idle_checks_;
+  bool checks_exist_ = true;
+  BatchState* filling_ = nullptr;
+  uint32_t next_slot_ = 0;
+  std::unique_ptr<Fetch> open_;                // neighbours may still join it
+  std::vector<std::unique_ptr<Fetch>> in_flight_;   // by id
+  std::vector<uint32_t> free_ids_;
+  size_t in_flight_count_ = 0;
+  std::vector<storage::Read> to_submit_;
+  std::unordered_map<uint32_t, Fetch*> loading_shared_;    // kTogether files being read
+  struct SharedFile {
+    uint32_t file;
+    BufferRef buffer;
+    uint64_t bytes;
+  };
+  std::deque<SharedFile> shared_;              // kTogether files at hand, newest first
+  uint64_t shared_bytes_ = 0;
+
+  // Bytes between issue and decoded. Sequentially consistent with is_window_full_: either the issuer
+  // sees a release() or that release() sees the flag and wakes the issuer.
+  std::atomic<uint64_t> window_bytes_{0};
+  std::atomic<bool> is_window_full_{false};
+
+  mutable base::Mutex stats_mutex_;
+  EngineStats stats_ FB_GUARDED_BY(stats_mutex_);
+  trace::Histogram read_ns_ FB_GUARDED_BY(stats_mutex_);
+  std::jthread thread_;
+};
+
+}  // namespace forebay::loader

@@ -1,0 +1,264 @@
+#include "report/text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/units.h"
+
+namespace forebay::report {
+namespace {
+
+using base::format_bytes;
+using base::format_bytes_per_second;
+using base::format_count;
+using base::format_memory;
+using base::format_seconds;
+using emulate::Figure;
+using emulate::RunResult;
+using emulate::Spread;
+using emulate::Verdict;
+
+constexpr const char* kGreen = "32";
+constexpr const char* kRed = "31";
+constexpr const char* kYellow = "33";
+
+std::string paint(TextStyle style, const char* colour, const std::string& text) {
+  return style.colour ? fmt::format("\033[{};1m{}\033[0m", colour, text) : text;
+}
+
+std::string row(const std::string& label, const std::string& text) {
+  return fmt::format("{:<12}{}\n", label, text);
+}
+
+std::string percent(const Figure& figure) {
+  return figure.value ? fmt::format("{:.1f} %", 100 * *figure.value) : "-";
+}
+
+std::string percent(const Spread& spread) {
+  if (!spread.mean) return "not measured";
+  if (!spread.stdev) return fmt::format("{:.1f} %", 100 * *spread.mean);
+  return fmt::format("{:.1f} % (+-{:.1f}, n={})", 100 * *spread.mean, 100 * *spread.stdev,
+                     spread.n);
+}
+
+std::string plural(uint64_t count, const std::string& noun) {
+  return fmt::format("{} {}{}", format_count(count), noun, count == 1 ? "" : "s");
+}
+
+std::string rate_bytes(const Figure& figure) {
+  return figure.value ? format_bytes_per_second(*figure.value) : "-";
+}
+
+double milliseconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+std::string verdict_word(const Verdict& verdict, TextStyle style) {
+  switch (verdict.outcome) {
+    case Verdict::Outcome::kPass: return paint(style, kGreen, "PASS");
+    case Verdict::Outcome::kFail: return paint(style, kRed, "FAIL");
+    case Verdict::Outcome::kIncomplete: return paint(style, kYellow, "INCOMPLETE");
+    case Verdict::Outcome::kNotMeasured: break;
+  }
+  return paint(style, kYellow, "NOT MEASURED");
+}
+
+std::string fed_text(const Verdict& verdict, int accelerators) {
+  if (!verdict.accelerators_fed.value) return "";
+  const auto fed = static_cast<uint64_t>(*verdict.accelerators_fed.value);
+  if (verdict.is_lower_bound) return fmt::format("   feeds at least {}", plural(fed, "accelerator"));
+  return fmt::format("   feeds {}, not {}", plural(fed, "accelerator"), accelerators);
+}
+
+std::string time_text(const emulate::TimeSplit& split) {
+  const double total = split.total();
+  if (total <= 0) return "";
+  const auto share = [&](double part) { return 100 * part / total; };
+  std::string text = fmt::format("compute {:.1f}   fetch stall {:.1f}   prep stall {:.1f}   "
+                                 "sync stall {:.1f}",
+                                 share(split.compute), share(split.fetch), share(split.decode),
+                                 share(split.sync));
+  if (split.checkpoint > 0) text += fmt::format("   checkpoint {:.1f}", share(split.checkpoint));
+  if (share(split.other) >= 0.05) text += fmt::format("   late wake-ups {:.1f}", share(split.other));
+  return text + " %";
+}
+
+std::string latency_text(const trace::Histogram& reads) {
+  if (reads.count() == 0) return "";
+  return fmt::format("p50 {}   p90 {}   p99 {}   p99.9 {}   max {}   ({} reads)",
+                     format_seconds(milliseconds(reads.percentile(50))),
+                     format_seconds(milliseconds(reads.percentile(90))),
+                     format_seconds(milliseconds(reads.percentile(99))),
+                     format_seconds(milliseconds(reads.percentile(99.9))),
+                     format_seconds(milliseconds(reads.max())), format_count(reads.count()));
+}
+
+// Up to the 30th column, as much of it as is done.
+std::string bar(double share) {
+  constexpr int kWidth = 22;
+  const int full = std::clamp(static_cast<int>(share * kWidth + 0.5), 0, kWidth);
+  return std::string(static_cast<size_t>(full), '#') +
+         std::string(static_cast<size_t>(kWidth - full), '.');
+}
+
+std::string dlio_text(const RunResult& result) {
+  if (!result.dlio_au.mean) return "";
+  std::string text = fmt::format("AU {:.1f} %", 100 * *result.dlio_au.mean);
+  if (result.dlio_samples_per_second.mean)
+    text += fmt::format("   {:.1f} samples/s", *result.dlio_samples_per_second.mean);
+  return text + "   (by DLIO's formulas)";
+}
+
+std::string bytes_text(const RunResult& result) {
+  std::string text;
+  if (result.file_bytes_per_second.mean)
+    text = fmt::format("{} of files", format_bytes_per_second(*result.file_bytes_per_second.mean));
+  if (result.payload_bytes_per_second.mean)
+    text += fmt::format(", {} of payload",
+                        format_bytes_per_second(*result.payload_bytes_per_second.mean));
+  if (result.samples_per_second.mean)
+    text += fmt::format(", {:.1f} samples/s", *result.samples_per_second.mean);
+  return text;
+}
+
+std::string cache_text(const RunResult& result) {
+  if (!result.cached_share.value) return "not measured: " + result.cached_share.reason;
+  std::string text =
+      fmt::format("{:.0f} % of the bytes from the page cache", 100 * *result.cached_share.value);
+  std::string each;
+  for (const auto& epoch : result.epochs) {
+    if (epoch.is_evaluation || !epoch.cached_share.value) continue;
+    if (!each.empty()) each += ", ";
+    each += fmt::format("{:.0f}", 100 * *epoch.cached_share.value);
+    if (each.size() > 40) {
+      each += ", ...";
+      break;
+    }
+  }
+  if (result.epochs.size() > 1) text += fmt::format(" (by epoch: {} %)", each);
+  return text + ", asked for " + result.options.cache;
+}
+
+std::string client_text(const RunResult& result) {
+  std::string text = fmt::format("CPU {}", format_seconds(result.cpu_seconds));
+  if (result.cpu_seconds_per_gb.value)
+    text += fmt::format(" = {:.3f} s/GB", *result.cpu_seconds_per_gb.value);
+  return text + fmt::format("   peak memory {}   {} open files   {} threads",
+                            format_memory(static_cast<double>(result.peak_resident_bytes)),
+                            result.open_files_max, result.threads_max);
+}
+
+std::string checkpoint_text(const RunResult& result) {
+  const auto& first = result.checkpoints.front();
+  return fmt::format("{} of {} each, {} (mean), {}", result.checkpoints.size(),
+                     format_bytes(static_cast<double>(first.bytes)),
+                     format_seconds(*result.checkpoint_seconds.mean),
+                     first.is_synced ? "synced" : "not synced (checkpoint.fsync: False)");
+}
+
+std::string bad_text(const RunResult& result, TextStyle style) {
+  std::string text = row("bad records", paint(style, kRed, fmt::format("{}", result.bad_count)) +
+                                            (result.options.on_error == "replace" ? ", replaced"
+                                             : result.options.on_error == "skip"  ? ", skipped"
+                                                                                  : ""));
+  constexpr size_t kShown = 5;
+  for (size_t i = 0; i < result.bad_records.size() && i < kShown; ++i)
+    text += row("", result.bad_records[i].cause);
+  if (result.bad_count > kShown)
+    text += row("", fmt::format("... and {} more in result.json", result.bad_count - kShown));
+  return text;
+}
+
+std::string next_text(const RunResult& result) {
+  const Verdict& verdict = result.verdict;
+  const std::string base = "forebay run " + result.resolved.workload.name + " --data " +
+                           result.options.data;
+  if (!result.error.empty()) return "";
+  if (verdict.outcome == Verdict::Outcome::kPass) return base + " --find-max-accelerators";
+  if (verdict.limited_by == "client" && result.options.payload == "decode")
+    return base + " --payload bytes   (is it the decoding?)";
+  if (verdict.limited_by == "storage" || verdict.limited_by == "memory")
+    return base + " reader.read_threads=" +
+           std::to_string(2 * std::max<uint64_t>(1, result.resolved.workload.reader.read_threads));
+  return "";
+}
+
+}  // namespace
+
+std::string run_head(const RunResult& result, TextStyle style) {
+  const auto& facts = result.dataset;
+  std::string text = fmt::format(
+      "{}: {}, {} {}, {} emulated, batch {}, cache {}, payload {}, storage {}\n",
+      result.resolved.workload.name, plural(facts.files, "file"),
+      format_bytes(static_cast<double>(facts.bytes)), facts.format,
+      plural(static_cast<uint64_t>(result.options.accelerators), "accelerator"),
+      result.resolved.workload.reader.batch_size, result.options.cache, result.options.payload,
+      result.options.storage);
+  for (const std::string& warning : result.warnings)
+    text += paint(style, kYellow, "note") + "    " + warning + "\n";
+  return text;
+}
+
+std::string epoch_line(const emulate::EpochResult& epoch, const RunResult& result, TextStyle) {
+  const uint64_t wanted = epoch.is_evaluation ? epoch.steps : result.steps_per_epoch;
+  const double share =
+      wanted == 0 ? 1 : static_cast<double>(epoch.steps) / static_cast<double>(wanted);
+  const std::string read =
+      epoch.read_ns.count() == 0
+          ? ""
+          : fmt::format("   read p99 {}", format_seconds(milliseconds(epoch.read_ns.percentile(99))));
+  return fmt::format("{} {:<3} {} {:>5}/{:<5} AU {:>7}   {:>10}{}{}\n",
+                     epoch.is_evaluation ? "eval " : "epoch", epoch.epoch, bar(share), epoch.steps,
+                     wanted, percent(epoch.au), rate_bytes(epoch.file_bytes_per_second), read,
+                     epoch.is_complete ? "" : "   (incomplete)");
+}
+
+std::string progress_line(const emulate::Progress& progress, int accelerators, int64_t now_ns,
+                          TextStyle style) {
+  const uint64_t done = progress.steps_done.load(std::memory_order_relaxed);
+  const uint64_t total = progress.steps_total.load(std::memory_order_relaxed);
+  const double seconds =
+      static_cast<double>(now_ns - progress.epoch_start_ns.load(std::memory_order_relaxed)) * 1e-9;
+  const double share = total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total);
+  const double compute =
+      static_cast<double>(progress.compute_ns.load(std::memory_order_relaxed)) * 1e-9;
+  const double bytes =
+      static_cast<double>(progress.file_bytes.load(std::memory_order_relaxed));
+  const bool is_evaluation = progress.is_evaluation.load(std::memory_order_relaxed);
+  std::string text = fmt::format(
+      "{} {}/{} {} {:>3.0f} %", is_evaluation ? "eval " : "epoch",
+      progress.epoch.load(std::memory_order_relaxed),
+      progress.epochs.load(std::memory_order_relaxed), bar(share), 100 * share);
+  if (seconds > 0.2 && done > 0) {
+    text += fmt::format("   AU {:.1f} %   {}   {} left",
+                        100 * compute / (seconds * std::max(1, accelerators)),
+                        format_bytes_per_second(bytes / seconds),
+                        format_seconds(seconds / share - seconds));
+  }
+  if (text.size() > static_cast<size_t>(style.columns)) text.resize(static_cast<size_t>(style.columns));
+  return text;
+}
+
+std::string run_summary(const RunResult& result, TextStyle style) {
+  const Verdict& verdict = result.verdict;
+  std::string text;
+  text += row("verdict", verdict_word(verdict, style) + "  " + verdict.reason +
+                             fed_text(verdict, result.options.accelerators));
+  if (!result.error.empty()) text += row("error", paint(style, kRed, result.error));
+  if (!verdict.limited_by.empty())
+    text += row("limited by", verdict.limited_by + ": " + verdict.limit_evidence);
+  if (result.au.mean) text += row("AU", percent(result.au));
+  if (const std::string dlio = dlio_text(result); !dlio.empty()) text += row("DLIO", dlio);
+  if (const std::string time = time_text(result.split); !time.empty()) text += row("the time", time);
+  if (const std::string bytes = bytes_text(result); !bytes.empty()) text += row("the rate", bytes);
+  if (!result.epochs.empty()) text += row("the cache", cache_text(result));
+  if (const std::string reads = latency_text(result.read_ns); !reads.empty())
+    text += row("reads", reads);
+  text += row("the client", client_text(result));
+  if (!result.checkpoints.empty()) text += row("checkpoints", checkpoint_text(result));
+  if (result.bad_count > 0) text += bad_text(result, style);
+  if (!result.options.out.empty()) text += row("written to", result.options.out);
+  if (const std::string next = next_text(result); !next.empty()) text += row("next", next);
+  return text;
+}
+
+}  // namespace forebay::report

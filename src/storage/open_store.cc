@@ -1,0 +1,52 @@
+// What works with any store: opening one by its text, and whole files at once.
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "storage/options.h"
+#include "storage/store.h"
+
+namespace forebay::storage {
+
+Result<std::unique_ptr<Store>> open_store(std::string_view spec, std::string_view root) {
+  const StoreSpec parsed = FB_TRY(parse_store_spec(spec));
+  std::vector<std::string_view> names;
+  for (const Driver* driver : builtin_drivers()) {
+    if (driver->name == parsed.name) return driver->open(root, parsed.options);
+    names.push_back(driver->name);
+  }
+  return Error{ErrorCode::kInvalidArgument,
+               base::unknown_name_message("storage", parsed.name, names)};
+}
+
+Result<std::vector<std::byte>> read_file(Store& store, std::string_view path, uint64_t bytes_max) {
+  const FileInfo info = FB_TRY(store.stat(path));
+  const auto too_large = [&](uint64_t bytes) {
+    return fail(ErrorCode::kResourceExhausted, "{}: is {} bytes, at most {} are allowed", path,
+                bytes, bytes_max);
+  };
+  if (info.size > bytes_max) return too_large(info.size);
+  // One byte more than there should be, to learn of growth; a file that grows is read to its end.
+  std::vector<std::byte> out(info.size + 1);
+  size_t have = 0;
+  for (;;) {
+    const size_t got = FB_TRY(store.read_at(path, have, std::span(out).subspan(have)));
+    have += got;
+    if (have < out.size()) break;
+    if (have > bytes_max) return too_large(have);
+    out.resize(out.size() * 2);
+  }
+  if (have > bytes_max) return too_large(have);
+  out.resize(have);
+  return out;
+}
+
+Status write_file(Store& store, std::string_view path, std::span<const std::byte> bytes) {
+  const std::unique_ptr<Writer> writer = FB_TRY(store.create(path));
+  FB_TRY(writer->append(bytes));
+  if (store.capabilities().can_sync) FB_TRY(writer->sync());
+  return writer->publish();
+}
+
+}  // namespace forebay::storage

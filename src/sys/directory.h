@@ -1,0 +1,46 @@
+// Walks a folder tree on several threads.
+//
+// Folders are entered once, known by device and inode. Links to files are files; a link to a folder
+// is followed unless that folder was entered already. Real folders are walked before any link is
+// followed, so what a walk finds does not depend on timing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "forebay/result.h"
+
+namespace forebay::sys {
+
+struct FoundFile {
+  std::string path;  // relative to the folder the walk started from, '/' separated
+  uint64_t size = 0;
+  int64_t mtime_ns = 0;
+};
+
+struct PassedOver {
+  std::string path;
+  std::string reason;
+};
+
+struct Walk {
+  std::vector<FoundFile> files;         // sorted by path
+  std::vector<PassedOver> passed_over;  // sorted by path
+};
+
+struct WalkOptions {
+  int threads = 8;  // more than cores: a walk waits for the file system
+  // Names for which this answers true are left out without a word. Null: none.
+  bool (*is_hidden)(std::string_view name) = nullptr;
+};
+
+// Fails when the first folder cannot be read; trouble further down is passed over with its reason,
+// except running out of descriptors or memory, which would make the answer arbitrary.
+Result<Walk> walk_folder(int folder_fd, const std::string& path, const WalkOptions& options);
+
+// The names in one folder, in no order, without "." and "..".
+Result<std::vector<std::string>> names_in(int folder_fd, const std::string& path);
+
+}  // namespace forebay::sys

@@ -1,0 +1,424 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "workload/workload.h"
+
+namespace forebay::workload {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(testing::TempDir()) /
+              ("forebay_workload_" +
+               std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string write(std::string_view text, const std::string& name = "w.yaml") {
+    const std::string path = (folder_ / name).string();
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+  // The error with the folder left out.
+  std::string error(std::string_view text, const std::vector<std::string>& overrides = {}) {
+    const auto resolved = resolve(write(text), overrides);
+    if (resolved.ok()) return "";
+    std::string message = resolved.error().message;
+    const std::string folder = folder_.string() + "/";
+    for (size_t at; (at = message.find(folder)) != std::string::npos;) {
+      message.erase(at, folder.size());
+    }
+    return message;
+  }
+  Resolved good(std::string_view text, const std::vector<std::string>& overrides = {}) {
+    auto resolved = resolve(write(text), overrides);
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message;
+    return resolved.ok() ? std::move(resolved).value() : Resolved();
+  }
+
+  std::filesystem::path folder_;
+};
+
+std::string override_error(const std::string& text) {
+  const auto resolved = resolve("demo", {text});
+  return resolved.ok() ? "" : resolved.error().message;
+}
+
+const Setting& setting(const Resolved& resolved, std::string_view key) {
+  for (const Setting& setting : resolved.settings) {
+    if (setting.key == key) return setting;
+  }
+  ADD_FAILURE() << key;
+  return resolved.settings.front();
+}
+
+// --- Built-ins ---
+
+TEST(Builtins, ResolveWithoutWarnings) {
+  EXPECT_GE(builtin_workloads().size(), 21u);
+  for (const Builtin& builtin : builtin_workloads()) {
+    const auto resolved = resolve(builtin.name, {});
+    ASSERT_TRUE(resolved.ok()) << builtin.name << ": " << resolved.error().message;
+    EXPECT_THAT(resolved->warnings, IsEmpty()) << builtin.name;
+    EXPECT_EQ(resolved->workload.name, builtin.name);
+  }
+}
+
+TEST(Builtins, SummariesComeFromTheResolvedValues) {
+  for (const Builtin& builtin : builtin_workloads()) {
+    if (builtin.name != "unet3d_h100") continue;
+    EXPECT_EQ(builtin.summary,
+              "3D U-Net on H100: 168 npz files of 147 MB, batch 7, 0.323 s a step");
+    return;
+  }
+  FAIL();
+}
+
+TEST(Builtins, HoldTheShippedNumbers) {
+  const auto resolved = resolve("bert_v100", {});
+  ASSERT_TRUE(resolved.ok());
+  const Workload& bert = resolved->workload;
+  EXPECT_EQ(bert.dataset.num_samples_per_file, 313532u);
+  EXPECT_EQ(bert.dataset.file_prefix, "part");
+  EXPECT_EQ(bert.reader.transfer_size, 262144u);
+  EXPECT_EQ(bert.train.total_training_steps, 1000u);
+  EXPECT_EQ(bert.checkpoint.steps_between_checkpoints, 250u);
+  EXPECT_FALSE(bert.train.seed_change_epoch);
+  EXPECT_EQ(bert.model.size_bytes, 4034713312u);
+}
+
+TEST_F(Files, EveryBuiltinSurvivesYamlRoundTrip) {
+  for (const Builtin& builtin : builtin_workloads()) {
+    const auto first = resolve(builtin.name, {"train.computation_time={type: gamma, shape: 2, "
+                                              "scale: 0.1}",
+                                              "dataset.file_prefix='a b: #\"\\'"});
+    ASSERT_TRUE(first.ok()) << first.error().message;
+    const std::string path = write(to_yaml(*first), "other_name.yaml");
+    const auto second = resolve(path, {});
+    ASSERT_TRUE(second.ok()) << second.error().message;
+    EXPECT_TRUE(first->workload == second->workload) << builtin.name;
+    EXPECT_EQ(first->warnings, second->warnings);
+    ASSERT_EQ(first->settings.size(), second->settings.size());
+    for (size_t i = 0; i < first->settings.size(); ++i) {
+      EXPECT_EQ(first->settings[i].value, second->settings[i].value) << first->settings[i].key;
+    }
+  }
+}
+
+// --- Sources ---
+
+TEST(Resolve, SuggestsTheNearestBuiltin) {
+  const auto resolved = resolve("unet3d_h10", {});
+  ASSERT_FALSE(resolved.ok());
+  EXPECT_EQ(resolved.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(resolved.error().message,
+              StartsWith("no workload named 'unet3d_h10'; did you mean 'unet3d_h100'? (known: "));
+}
+
+TEST_F(Files, NamesFilesThatCannotBeRead) {
+  EXPECT_EQ(resolve("./nowhere.yaml", {}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(resolve("nowhere.yml", {}).error().message, "nowhere.yml: cannot be opened");
+  EXPECT_EQ(resolve(folder_.string() + "/", {}).error().code, ErrorCode::kIo);
+  EXPECT_THAT(resolve("/dev/zero", {}).error().message, HasSubstr("too many for a workload"));
+}
+
+TEST_F(Files, TakesSectionsWithAndWithoutTheWorkloadLevel) {
+  const Resolved plain = good("reader:\n  batch_size: 3\n");
+  const Resolved nested = good("workload:\n  reader:\n    batch_size: 3\n");
+  EXPECT_EQ(plain.workload.reader.batch_size, 3u);
+  EXPECT_TRUE(plain.workload == nested.workload);
+  EXPECT_EQ(plain.workload.name, "w");
+}
+
+TEST_F(Files, AcceptsHydraBoilerplateWithAWarning) {
+  const Resolved resolved =
+      good("defaults:\n - _self_\nhydra:\n  run:\n    dir: ./${now:%Y}\ntrain:\n  epochs: 2\n");
+  EXPECT_EQ(resolved.workload.train.epochs, 2u);
+  EXPECT_THAT(resolved.warnings, ElementsAre(HasSubstr("w.yaml:1: 'defaults' has no effect"),
+                                             HasSubstr("w.yaml:3: 'hydra' has no effect")));
+  EXPECT_THAT(error("defaults:\n - workload: default\n"), HasSubstr("it only sets up Hydra"));
+}
+
+TEST_F(Files, RefusesFilesThatAreNoWorkload) {
+  EXPECT_EQ(error(""), "w.yaml: no workload: the file is empty");
+  EXPECT_THAT(error("- a\n- b\n"), HasSubstr("w.yaml:1: no workload"));
+  EXPECT_THAT(error("just text"), HasSubstr("w.yaml:1: no workload"));
+  EXPECT_THAT(error("workload: unet3d\n"), HasSubstr("'workload' must hold sections"));
+}
+
+TEST_F(Files, AcceptsOldSpellings) {
+  const Resolved resolved = good(
+      "model: unet3d\ndata_reader:\n  batch_size: 5\ndataset:\n  record_length: 4096\n"
+      "  record_length_stdev: 12\nworkflow: {checkpoint: true}\ncheckpoint: {model_size: 77}\n");
+  EXPECT_EQ(resolved.workload.model.name, "unet3d");
+  EXPECT_EQ(resolved.workload.reader.batch_size, 5u);
+  EXPECT_EQ(resolved.workload.dataset.record_length_bytes, 4096);
+  EXPECT_EQ(resolved.workload.dataset.record_length_bytes_stdev, 12);
+  EXPECT_EQ(resolved.workload.model.size_bytes, 77u);
+}
+
+TEST_F(Files, AcceptsEmptySectionsButNotValuesForSections) {
+  EXPECT_EQ(good("reader:\ntrain: {}\n").workload.reader.batch_size, 1u);
+  EXPECT_EQ(error("reader: 4\n"), "w.yaml:1: 'reader' is a section; set one of its keys");
+  EXPECT_EQ(error("reader: [1]\n"), "w.yaml:1: 'reader' is a section; set one of its keys");
+}
+
+// --- Unknown keys ---
+
+TEST_F(Files, NamesUnknownKeysWithTheirLineAndTheNearestKey) {
+  EXPECT_EQ(error("reader:\n  read_threads: 1\n  batch_sise: 4\n"),
+            "w.yaml:3: unknown key 'reader.batch_sise'; did you mean 'reader.batch_size'?");
+  EXPECT_EQ(error("datset:\n  format: npz\n"),
+            "w.yaml:1: unknown key 'datset'; did you mean 'dataset'?");
+  EXPECT_EQ(error("train:\n  batch_size: 4\n"),
+            "w.yaml:2: unknown key 'train.batch_size'; did you mean 'reader.batch_size'?");
+  EXPECT_EQ(error("zzzzzzzzzzzz: 1\n"), "w.yaml:1: unknown key 'zzzzzzzzzzzz'");
+  EXPECT_EQ(error("dataset:\n  hdf5:\n    chunk_dim: 1\n"),
+            "w.yaml:3: unknown key 'dataset.hdf5.chunk_dim'; did you mean "
+            "'dataset.hdf5.chunk_dims'?");
+}
+
+TEST(Overrides, NameUnknownKeysToo) {
+  EXPECT_EQ(override_error("++workload.dataset.num_fils_train=4"),
+            "override 1: unknown key 'dataset.num_fils_train'; did you mean "
+            "'dataset.num_files_train'?");
+  EXPECT_EQ(override_error("batch_size=4"),
+            "override 1: unknown key 'batch_size'; did you mean 'reader.batch_size'?");
+  EXPECT_THAT(override_error("train.computation_time.mean=1"),
+              HasSubstr("'train.computation_time' is one value; set it whole"));
+}
+
+// --- Overrides ---
+
+TEST(Overrides, WorkInEveryPrefixFormAndKeepTheirTypes) {
+  for (const char* prefix : {"", "+", "++", "workload.", "+workload.", "++workload."}) {
+    const std::string at = prefix;
+    const auto resolved =
+        resolve("demo", {at + "reader.batch_size=9", at + "train.computation_time=0.5",
+                         at + "workflow.generate_data=True", at + "dataset.record_dims=[3,4]",
+                         at + "reader.transfer_size=null", at + "dataset.data_folder='/a b'"});
+    ASSERT_TRUE(resolved.ok()) << resolved.error().message;
+    EXPECT_EQ(resolved->workload.reader.batch_size, 9u);
+    EXPECT_EQ(resolved->workload.train.computation_time.a, 0.5);
+    EXPECT_TRUE(resolved->workload.workflow.generate_data);
+    EXPECT_THAT(resolved->workload.dataset.record_dims, ElementsAre(3, 4));
+    EXPECT_EQ(resolved->workload.reader.transfer_size, std::nullopt);
+    EXPECT_EQ(resolved->workload.dataset.data_folder, "/a b");
+  }
+}
+
+TEST(Overrides, TakeDictionariesAsHydraWritesThem) {
+  for (const char* value : {"{mean: 0.5, stdev: 0.1}", "{mean:0.5,stdev:0.1}"}) {
+    const auto resolved = resolve("demo", {std::string("train.computation_time=") + value});
+    ASSERT_TRUE(resolved.ok()) << resolved.error().message;
+    EXPECT_EQ(resolved->workload.train.computation_time.text(), "normal(mean 0.5, stdev 0.1)");
+  }
+  const auto section = resolve("demo", {"++workload.reader={batch_size: 2, read_threads: 3}"});
+  ASSERT_TRUE(section.ok());
+  EXPECT_EQ(section->workload.reader.batch_size, 2u);
+  EXPECT_EQ(section->workload.reader.read_threads, 3u);
+}
+
+TEST(Overrides, TakeAnEmptyValueAsEmptyText) {
+  EXPECT_EQ(resolve("demo", {"output.folder="})->workload.output.folder, "");
+  EXPECT_EQ(override_error("reader.batch_size="),
+            "override 1: reader.batch_size must be a whole number (1..1000000000), not \"\"");
+}
+
+TEST(Overrides, LaterOnesWin) {
+  const auto resolved = resolve("demo", {"train.epochs=3", "++train.epochs=4"});
+  ASSERT_TRUE(resolved.ok());
+  EXPECT_EQ(resolved->workload.train.epochs, 4u);
+  EXPECT_EQ(setting(*resolved, "train.epochs").origin, "override 2");
+  EXPECT_THAT(resolved->warnings, IsEmpty());
+}
+
+TEST(Overrides, AreRefusedWhenMalformed) {
+  EXPECT_EQ(override_error("train.epochs"), "override 1 'train.epochs': must be section.key=value");
+  EXPECT_THAT(override_error("=4"), HasSubstr("the key before '=' is missing"));
+  EXPECT_THAT(override_error("~train.epochs"), HasSubstr("must be section.key=value"));
+  EXPECT_THAT(override_error("~train.epochs=1"), HasSubstr("removing a key is not possible"));
+  EXPECT_THAT(override_error("workload=default"), HasSubstr("named in front of its overrides"));
+  EXPECT_THAT(override_error("dataset.record_dims=[1,2"), StartsWith("override 1 '"));
+  EXPECT_THAT(override_error("dataset.data_folder=\xff"), HasSubstr("is not UTF-8"));
+  EXPECT_THAT(override_error("train.epochs=two"),
+              HasSubstr("train.epochs must be a whole number (1..1000000000), not two"));
+}
+
+TEST(Overrides, OfHydraItselfOnlyWarn) {
+  const auto resolved =
+      resolve("demo", {"++hydra.run.dir=/tmp/x", "hydra.output_subdir=dlio_config"});
+  ASSERT_TRUE(resolved.ok());
+  EXPECT_THAT(resolved->warnings, ElementsAre(HasSubstr("'hydra.run.dir' has no effect"),
+                                              HasSubstr("'hydra.output_subdir' has no effect")));
+}
+
+// --- Origins ---
+
+TEST_F(Files, KeepsTheOriginOfEachValue) {
+  const Resolved resolved = good("reader:\n\n  batch_size: 3\n", {"train.epochs=2"});
+  EXPECT_THAT(setting(resolved, "reader.batch_size").origin, testing::EndsWith("w.yaml:3"));
+  EXPECT_THAT(setting(resolved, "reader.batch_size").origin, StartsWith("file "));
+  EXPECT_EQ(setting(resolved, "train.epochs").origin, "override 1");
+  EXPECT_EQ(setting(resolved, "train.seed").origin, "default");
+  EXPECT_EQ(setting(resolved, "dataset.record_length_bytes").unit, "bytes");
+  const auto builtin = resolve("demo", {});
+  EXPECT_EQ(setting(*builtin, "reader.batch_size").origin, "built-in demo");
+  EXPECT_EQ(setting(*builtin, "reader.batch_size").value, "4");
+}
+
+TEST_F(Files, NeverShowsSecrets) {
+  const Resolved resolved =
+      good("storage:\n  storage_options:\n    secret_access_key: hunter2\n    access_key_id: me\n");
+  for (const std::string& warning : resolved.warnings)
+    EXPECT_THAT(warning, Not(HasSubstr("hunter2")));
+  for (const Setting& one : resolved.settings) EXPECT_THAT(one.value, Not(HasSubstr("hunter2")));
+  EXPECT_THAT(to_yaml(resolved), Not(HasSubstr("hunter2")));
+  EXPECT_EQ(resolved.warnings.size(), 2u);
+  EXPECT_THAT(error("storage:\n  storage_options:\n    secret_access_key: [hunter2]\n"),
+              Not(HasSubstr("hunter2")));
+}
+
+// --- What keys mean together ---
+
+TEST_F(Files, StepIntervalOfCheckpointsWinsOverTheEpochKeys) {
+  const Resolved resolved = good(
+      "workflow: {checkpoint: true}\ntrain: {epochs: 3}\ncheckpoint:\n  checkpoint_after_epoch: 2\n"
+      "  epochs_between_checkpoints: 2\n  steps_between_checkpoints: 4\n");
+  EXPECT_EQ(resolved.workload.checkpoint.steps_between_checkpoints, 4u);
+  EXPECT_THAT(
+      resolved.warnings,
+      ElementsAre(HasSubstr("w.yaml:4: checkpoint.checkpoint_after_epoch = 2 has no effect: "
+                            "checkpoint.steps_between_checkpoints = 4 wins"),
+                  HasSubstr("w.yaml:5: checkpoint.epochs_between_checkpoints = 2")));
+}
+
+TEST_F(Files, HonoursModelSizeAndSaysSo) {
+  const Resolved resolved = good("model: {model_size: 499153191}\nworkflow: {checkpoint: true}\n");
+  EXPECT_EQ(resolved.workload.model.size_bytes, 499153191u);
+  EXPECT_THAT(
+      resolved.warnings,
+      ElementsAre(HasSubstr("DLIO ignores model.model_size; here each checkpoint holds those "
+                            "499153191 bytes")));
+}
+
+TEST_F(Files, PrefersTheMainSpellingWhenBothAreGiven) {
+  for (const char* text : {"model: {model_size: 5, model_size_bytes: 6}\n",
+                           "model: {model_size_bytes: 6, model_size: 5}\n"}) {
+    const Resolved resolved = good(text);
+    EXPECT_EQ(resolved.workload.model.size_bytes, 6u);
+    EXPECT_THAT(resolved.warnings,
+                ElementsAre(HasSubstr("model.model_size has no effect: model.model_size_bytes")));
+  }
+  // A later layer wins whichever spelling it has.
+  EXPECT_EQ(
+      good("model: {model_size_bytes: 6}\n", {"model.model_size=5"}).workload.model.size_bytes, 5u);
+}
+
+TEST(Resolve, RefusesEvaluationWithoutFiles) {
+  EXPECT_THAT(resolve("default", {"dataset.num_files_eval=0"}).error().message,
+              HasSubstr("evaluation is on but dataset.num_files_eval is 0"));
+}
+
+TEST(Resolve, RefusesRunsThatOnlySave) {
+  const auto resolved = resolve("demo", {"workflow.train=false", "workflow.checkpoint=true"});
+  ASSERT_FALSE(resolved.ok());
+  EXPECT_EQ(resolved.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(resolved.error().message, HasSubstr("workflow.checkpoint = true"));
+}
+
+TEST(Resolve, RefusesShardedStatesOnlyWhenTheyWouldBeSaved) {
+  for (const char* text :
+       {"model.type=transformer", "model.num_layers=4", "model.layer_parameters=[5]",
+        "model.optimization_groups=[5]", "model.parallelism.tensor=2", "checkpoint.mode=subset",
+        "checkpoint.num_checkpoints_write=3", "checkpoint.ksm.await_time=200"}) {
+    const auto saved = resolve("demo", {text, "workflow.checkpoint=true"});
+    ASSERT_FALSE(saved.ok()) << text;
+    EXPECT_EQ(saved.error().code, ErrorCode::kUnsupported) << saved.error().message;
+    EXPECT_THAT(saved.error().message, HasSubstr("override 1: ")) << text;
+    const auto not_saved = resolve("demo", {text});
+    ASSERT_TRUE(not_saved.ok()) << not_saved.error().message;
+  }
+}
+
+TEST(Resolve, RefusesFormatsAndStoresOfLaterVersionsByName) {
+  for (const char* text :
+       {"dataset.format=hdf5", "dataset.format=parquet", "dataset.compression=xz",
+        "storage.storage_type=s3", "reader.read_type=memory", "reader.data_loader=synthetic",
+        "reader.reader_classname=a.b.C"}) {
+    const auto resolved = resolve("demo", {text});
+    ASSERT_FALSE(resolved.ok()) << text;
+    EXPECT_EQ(resolved.error().code, ErrorCode::kUnsupported);
+    EXPECT_THAT(resolved.error().message,
+                HasSubstr(std::string(text).substr(0, std::string(text).find('='))));
+  }
+}
+
+TEST(Resolve, ChecksCompressionAgainstTheFormat) {
+  EXPECT_TRUE(resolve("demo", {"dataset.compression=zip"}).ok());
+  EXPECT_TRUE(resolve("demo", {"dataset.compression=gzip", "dataset.format=tfrecord"}).ok());
+  EXPECT_EQ(resolve("demo", {"dataset.compression=gzip"}).error().code, ErrorCode::kUnsupported);
+}
+
+TEST(Resolve, SpreadsAConstantTimeByItsStdev) {
+  const auto resolved = resolve("demo", {"train.computation_time_stdev=0.01"});
+  ASSERT_TRUE(resolved.ok());
+  EXPECT_EQ(resolved->workload.train.computation_time.text(), "normal(mean 0.05, stdev 0.01)");
+  const auto both = resolve(
+      "demo", {"train.computation_time={mean: 1, stdev: 2}", "train.computation_time_stdev=0.01"});
+  EXPECT_THAT(both.error().message, HasSubstr("both say how the time spreads"));
+}
+
+TEST(Resolve, TakesNoReadThreadsAsOne) {
+  const auto resolved = resolve("demo", {"reader.read_threads=0"});
+  EXPECT_EQ(resolved->workload.reader.read_threads, 1u);
+  EXPECT_THAT(resolved->warnings, ElementsAre(HasSubstr("reader.read_threads = 0 is taken as 1")));
+}
+
+TEST(Resolve, RefusesImpossibleSizes) {
+  EXPECT_THAT(resolve("demo", {"dataset.num_files_train=1e12", "dataset.num_samples_per_file=1e12"})
+                  .error()
+                  .message,
+              HasSubstr("impossible data set"));
+  EXPECT_THAT(
+      resolve("demo", {"dataset.record_dims=[1099511627776,1099511627776]"}).error().message,
+      HasSubstr("impossible data set"));
+  EXPECT_FALSE(resolve("demo", {"dataset.record_length_bytes=1e19"}).ok());
+  EXPECT_FALSE(resolve("demo", {"reader.batch_size=0"}).ok());
+}
+
+TEST(Resolve, RefusesShapesThatCannotBeMade) {
+  EXPECT_THAT(resolve("unet3d_h100", {"dataset.record_dims=[2,2]"}).error().message,
+              HasSubstr("dataset.record_length_bytes_stdev"));
+  EXPECT_THAT(resolve("demo_images", {"dataset.record_dims=[2,2,3]"}).error().message,
+              HasSubstr("more than two dimensions"));
+}
+
+TEST(Resolve, SaysWhenNothingWouldBeSavedOrEvaluated) {
+  EXPECT_THAT(resolve("unet3d_h100", {"train.epochs=1"})->warnings,
+              ElementsAre(HasSubstr("no checkpoint will be saved")));
+  EXPECT_THAT(resolve("default", {"evaluation.eval_after_epoch=11"})->warnings,
+              ElementsAre(HasSubstr("no evaluation will happen")));
+  EXPECT_THAT(resolve("demo", {"workflow.train=false"})->warnings,
+              Contains(HasSubstr("asks for nothing")));
+}
+
+TEST(Resolve, SaysEachWarningOnce) {
+  const auto resolved =
+      resolve("demo", {"reader.pin_memory=false", "reader.pin_memory=false", "hydra.a=1"});
+  EXPECT_EQ(resolved->warnings.size(), 2u);
+}
+
+}  // namespace
+}  // namespace forebay::workload

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Makes the golden files of the formats with the reference libraries (see README.md for versions).
+
+Usage: /usr/bin/python3 tests/golden/make_golden.py
+Every file is small; expected pixels and arrays are stored beside it as .raw (C order, little-endian).
+"""
+import gzip
+import io
+import pathlib
+import struct
+import zipfile
+import zlib
+
+import numpy as np
+from PIL import Image
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def out(name):
+    path = HERE / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def expect(name, array):
+    """NAME.raw holds the array in C order and little-endian, NAME.txt its type and shape."""
+    little = array.astype(array.dtype.newbyteorder("<"))
+    out(name + ".raw").write_bytes(little.tobytes("C"))
+    shape = " ".join(str(n) for n in array.shape)
+    out(name + ".txt").write_text(f"{array.dtype.name} {shape}".rstrip() + "\n")
+
+
+def make_npy():
+    base = np.arange(24).reshape(2, 3, 4)
+    arrays = {
+        "c_u1": base.astype("u1"), "c_i2": base.astype("<i2"), "c_u4": base.astype("<u4"),
+        "c_i8": (base - 7).astype("<i8"), "c_f2": base.astype("<f2"), "c_f8": base.astype("<f8"),
+        "big_i4": base.astype(">i4"), "big_f8": base.astype(">f8"), "big_c16": base.astype(">c16"),
+        "c_c8": (base * 1j).astype("<c8"), "c_bool": base % 2 == 0,
+        "fortran_i4": np.asfortranarray(base.astype("<i4")),
+        "fortran_big_u2": np.asfortranarray(base.astype(">u2")),
+        "scalar": np.array(42, "<i4"), "vector": np.arange(5, dtype="<f4"),
+        "empty": np.zeros((0, 3), "<f4"),
+    }
+    for name, array in arrays.items():
+        np.save(out(f"npy/{name}.npy"), array)
+        expect(f"npy/{name}", array)
+    for version in ((1, 0), (2, 0), (3, 0)):
+        with open(out(f"npy/version_{version[0]}.npy"), "wb") as f:
+            np.lib.format.write_array(f, base.astype("<i4"), version=version)
+        expect(f"npy/version_{version[0]}", base.astype("<i4"))
+    np.save(out("npy/refused_object.npy"), np.array([{}, 1], object), allow_pickle=True)
+    np.save(out("npy/refused_struct.npy"), np.zeros(2, [("a", "<i4"), ("b", "<f4")]))
+    np.save(out("npy/refused_string.npy"), np.array(["a", "bc"]))
+
+
+class Unseekable(io.RawIOBase):
+    """Makes zipfile write data descriptors."""
+
+    def __init__(self, path):
+        self.file = open(path, "wb")
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        return self.file.write(data)
+
+    def close(self):
+        self.file.close()
+        super().close()
+
+
+def make_npz():
+    x = np.arange(600, dtype="<i4").reshape(20, 30)
+    y = np.zeros(1, "<i8")
+    np.savez(out("npz/stored.npz"), x=x, y=y)
+    np.savez_compressed(out("npz/deflated.npz"), x=x, y=y)
+    with Unseekable(out("npz/descriptor.npz")) as f:
+        np.savez_compressed(f, x=x, y=y)
+    with Unseekable(out("npz/stored_descriptor.npz")) as f:
+        np.savez(f, x=x, y=y)
+    np.savez(out("npz/fortran_big.npz"), x=np.asfortranarray(x.astype(">i4")), y=y)
+    for name in ("stored", "deflated", "descriptor", "stored_descriptor", "fortran_big"):
+        expect(f"npz/{name}", x)
+    many = np.arange(5 * 4 * 3, dtype="u1").reshape(5, 4, 3)
+    np.savez(out("npz/three_samples.npz"), x=many, y=np.zeros(3, "<i8"))
+    for i in range(3):
+        expect(f"npz/three_samples_{i}", many[..., i])
+    with zipfile.ZipFile(out("npz/bzip2.npz"), "w", zipfile.ZIP_BZIP2) as z:
+        z.writestr("x.npy", b"x" * 100)
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 & -(crc & 1))
+    return crc ^ 0xFFFFFFFF
+
+
+def masked(data):
+    crc = crc32c(data)
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def frame(data):
+    length = struct.pack("<Q", len(data))
+    return length + struct.pack("<I", masked(length)) + data + struct.pack("<I", masked(data))
+
+
+def make_tfrecord():
+    records = [b"", b"one", bytes(range(256)), b"x" * 1000]
+    plain = b"".join(frame(r) for r in records)
+    out("tfrecord/plain.tfrecord").write_bytes(plain)
+    out("tfrecord/gzip.tfrecord").write_bytes(gzip.compress(plain, mtime=0))
+    out("tfrecord/zlib.tfrecord").write_bytes(zlib.compress(plain))
+    for i, record in enumerate(records):
+        out(f"tfrecord/record_{i}.raw").write_bytes(record)
+
+
+def picture(mode, size=(23, 17)):
+    """A gradient with some structure, the same every time."""
+    width, height = size
+    y, x = np.mgrid[0:height, 0:width]
+    planes = [x * 11 % 256, y * 15 % 256, (x * y) % 256, (x + 2 * y) * 5 % 256]
+    count = {"L": 1, "RGB": 3, "CMYK": 4, "RGBA": 4, "LA": 2}[mode]
+    array = np.stack(planes[:count], axis=-1).astype("u1")
+    return Image.fromarray(array[..., 0] if count == 1 else array, mode)
+
+
+def make_images():
+    def jpeg(name, image, **options):
+        image.save(out(f"jpeg/{name}.jpg"), quality=90, **options)
+        array = np.asarray(Image.open(out(f"jpeg/{name}.jpg")))
+        expect(f"jpeg/{name}", array if array.ndim == 3 else array[..., None])
+
+    jpeg("grey", picture("L"))
+    jpeg("rgb_420", picture("RGB"), subsampling=2)
+    jpeg("rgb_444", picture("RGB"), subsampling=0)
+    jpeg("progressive", picture("RGB"), progressive=True)
+    jpeg("cmyk", picture("CMYK"))
+    for orientation in range(1, 9):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        picture("RGB").save(out(f"jpeg/orientation_{orientation}.jpg"), exif=exif)
+
+    def png(name, image, array, **options):
+        image.save(out(f"png/{name}.png"), **options)
+        expect(f"png/{name}", array)
+
+    for mode in ("L", "LA", "RGB", "RGBA"):
+        array = np.asarray(picture(mode))
+        png(mode.lower(), picture(mode), array if array.ndim == 3 else array[..., None])
+    ramp = (np.arange(16 * 16, dtype="u4") * 257).astype("<u2").reshape(16, 16)
+    png("grey16", Image.fromarray(ramp), ramp[..., None])
+    palette = picture("RGB").quantize(13)
+    png("palette", palette, np.asarray(palette.convert("RGB")))
+    bits = picture("L").convert("1")
+    png("bit", bits, np.asarray(bits.convert("L"))[..., None])
+
+
+make_npy()
+make_npz()
+make_tfrecord()
+make_images()
