@@ -22,7 +22,7 @@ struct Target {
   void (*run)(std::span<const std::byte> bytes);
 };
 
-constexpr std::array kTargets{
+inline constexpr std::array kTargets{
     Target{"jpeg", fuzz_jpeg}, Target{"npy", fuzz_npy},
     Target{"npz", fuzz_npz},   Target{"npz_stream", fuzz_npz_stream},
     Target{"png", fuzz_png},   Target{"tfrecord", fuzz_tfrecord},

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -26,6 +26,18 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kIsSanitized = true;
+#else
+constexpr bool kIsSanitized = false;
+#endif
+#else
+constexpr bool kIsSanitized = false;
+#endif
 
 // A folder of its own, removed afterwards.
 class ScratchFolder {
@@ -312,6 +324,19 @@ TEST(Index, BadFileIsAnErrorOrLeftOutAsAsked) {
   EXPECT_EQ(Index::open(store, options).error().code, ErrorCode::kCorruption);
 }
 
+TEST(Index, OfOneFileHoldsThatFileOnly) {
+  StoreForTest store;
+  for (const char* path : {"a.raw", "b.raw"}) store.put(path, std::string(20, 'x'));
+  IndexOptions options = of_format("raw", 0);
+  options.record_bytes = 10;
+  options.only_file = "b.raw";
+  const auto index = Index::open(store, options).take();
+  EXPECT_THAT(paths(*index), ElementsAre("b.raw"));
+  EXPECT_EQ(index->sample_count(), 2u);
+  options.only_file = "c.raw";
+  EXPECT_EQ(Index::open(store, options).error().code, ErrorCode::kNotFound);
+}
+
 TEST(Index, StopEndsDiscovery) {
   StoreForTest store;
   store.put("a.raw", "1234567890");
@@ -346,9 +371,11 @@ TEST(Index, Opens200000FilesWithinTwoSeconds) {
     store.put(fmt::format("train/n{:04}/img_{:06}_of_200000.jpeg", i % 1000, i));
   IndexOptions options = of_format("jpeg");
   options.folder = "train";
-  const auto start = std::chrono::steady_clock::now();
+  // CPU time: what other processes do must not decide.
+  const std::clock_t start = std::clock();
   const auto index = Index::open(store, options).take();
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  EXPECT_LT(seconds, kIsSanitized ? 30 : 2);
   EXPECT_EQ(index->sample_count(), 200000u);
   EXPECT_EQ(index->path(199999), "train/n0999/img_199999_of_200000.jpeg");
 }

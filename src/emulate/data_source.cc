@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 
 #include "base/error.h"
@@ -57,13 +58,28 @@ bool split_exists(storage::Store& store, const std::string& split) {
   return listing.ok() && !listing->files.empty();
 }
 
-Status check_file_count(const workload::Resolved& resolved, const dataset::Index& index,
-                        const std::string& split, const std::string& root) {
+// How many files the workload wants of this folder, or nothing. A built-in's number describes the data
+// set it generates; it does not bind folders that nobody generated.
+std::optional<uint64_t> wanted_files(const workload::Resolved& resolved, bool is_train,
+                                     bool is_generated_layout) {
+  const std::string_view key = is_train ? "dataset.num_files_train" : "dataset.num_files_eval";
+  const workload::Dataset& data = resolved.workload.dataset;
+  for (const workload::Setting& setting : resolved.settings) {
+    if (setting.key != key) continue;
+    const bool binds = setting.origin != "default" &&
+                       (is_generated_layout || !setting.origin.starts_with("built-in"));
+    if (binds) return is_train ? data.num_files_train : data.num_files_eval;
+  }
+  return std::nullopt;
+}
+
+Status check_file_count(const workload::Resolved& resolved, std::optional<uint64_t> asked,
+                        const dataset::Index& index, const std::string& split,
+                        const std::string& root) {
   const bool is_train = split == "train";
-  const uint64_t wanted = is_train ? resolved.workload.dataset.num_files_train
-                                   : resolved.workload.dataset.num_files_eval;
+  const uint64_t wanted = asked.value_or(0);
   const char* key = is_train ? "dataset.num_files_train" : "dataset.num_files_eval";
-  if (!is_given(resolved, key) || index.file_count() >= wanted) return {};
+  if (index.file_count() >= wanted) return {};
   return fail(ErrorCode::kNotFound,
               "{} is {}, but {} has {} {} file{} for {}: generate the rest (forebay generate {} "
               "--data {}), or set {}={}",
@@ -118,15 +134,14 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
   if (options.folder.empty() && !is_train)
     return fail(ErrorCode::kNotFound, "evaluation is on, but {} has no folder {}/ with files", root,
                 split);
-  const std::string_view key = is_train ? "dataset.num_files_train" : "dataset.num_files_eval";
+  const std::optional<uint64_t> wanted =
+      wanted_files(resolved, is_train, !options.folder.empty());
   options.format = formats::find_format(workload.dataset.format);
   if (!is_given(resolved, "dataset.format")) options.format = nullptr;  // what the folder holds
   options.samples_per_file = workload.dataset.num_samples_per_file;
   if (options.format != nullptr && options.format->name == "raw")
     options.record_bytes = static_cast<uint64_t>(workload.dataset.record_length_bytes);
-  if (is_given(resolved, key))
-    options.files_max =
-        is_train ? workload.dataset.num_files_train : workload.dataset.num_files_eval;
+  options.files_max = wanted.value_or(UINT64_MAX);
   options.cache_path = cache_path;
   options.threads = 8;
   Result<std::unique_ptr<dataset::Index>> index = dataset::Index::open(store, options);
@@ -135,7 +150,7 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
                 "{}; make data with: forebay generate {} --data {}, or name another folder",
                 index.error().message, workload.name, root);
   source.index = FB_TRY(std::move(index));
-  FB_TRY(check_file_count(resolved, *source.index, split, root));
+  FB_TRY(check_file_count(resolved, wanted, *source.index, split, root));
   dataset::OrderOptions order = order_options(workload, *source.index);
   order.seed = order_seed(workload, std::random_device{}());
   if (!is_train) order.kind = dataset::OrderKind::kSequential;

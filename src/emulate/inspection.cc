@@ -6,8 +6,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "dataset/index.h"
 #include "dataset/order.h"
 #include "loader/engine.h"
+#include "storage/store.h"
 #include "sys/host.h"
 
 namespace forebay::emulate {
@@ -102,7 +104,12 @@ Result<Inspection> inspect(const std::string& path, const InspectionOptions& opt
   Inspection inspection;
   inspection.path = path;
   inspection.format = index->format().name;
-  inspection.summary = index->summary();
+  inspection.files = index->file_count();
+  inspection.samples = index->sample_count();
+  inspection.bytes = index->summary().bytes;
+  inspection.problem_count = index->summary().problem_count;
+  for (const storage::Skipped& problem : index->summary().problems)
+    inspection.problems.emplace_back(problem.path, problem.reason);
   for (uint32_t file = 0; file < index->file_count(); ++file)
     inspection.file_bytes.record(index->file_bytes(file));
   const Result<std::string> first = describe_first(*store, *index, format);

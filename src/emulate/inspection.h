@@ -5,12 +5,9 @@
 #include <functional>
 #include <stop_token>
 #include <string>
-#include <vector>
 
-#include "dataset/index.h"
+#include "emulate/findings.h"
 #include "forebay/result.h"
-#include "storage/store.h"
-#include "trace/histogram.h"
 
 namespace forebay::emulate {
 
@@ -20,19 +17,6 @@ struct InspectionOptions {
   uint64_t record_bytes = 0;       // raw
   bool check_all = false;          // read and decode every sample
   int threads = 0;                 // 0 = CPUs of this process
-};
-
-struct Inspection {
-  std::string path;
-  std::string format;
-  dataset::IndexSummary summary;
-  trace::Histogram file_bytes;
-  std::string first_sample;        // "uint8 12107 x 12107 x 1", "" when it could not be decoded
-  bool is_checked = false;         // every sample was decoded
-  uint64_t checked_samples = 0, checked_bytes = 0;
-  double check_seconds = 0;
-  uint64_t bad_count = 0;
-  std::vector<std::string> bad;    // the first 100, with file and cause
 };
 
 // `path` is a file or a folder on this machine.

@@ -79,7 +79,8 @@ std::string_view content_kind(std::span<const std::byte> head) {
   if (head.empty()) return "empty file";
   if (is_lfs_pointer(head)) return "git-lfs pointer";
   if (is_html(head)) return "text/html";
-  if (starts_with(head, "RIFF") && as_text(head).substr(8, 4) == "WEBP") return "image/webp";
+  if (starts_with(head, "RIFF") && head.size() >= 12 && as_text(head).substr(8, 4) == "WEBP")
+    return "image/webp";
   for (const Magic& magic : kMagics)
     if (starts_with(head, magic.bytes)) return magic.kind;
   if (starts_with(head, "<?xml") || starts_with(head, "<svg")) return "text/xml";

@@ -16,14 +16,14 @@
 namespace forebay::formats {
 namespace {
 
+constexpr uint16_t kVersion = 20;
 constexpr uint16_t kVersionZip64 = 45;
+constexpr uint16_t kMadeOnUnix = 3 << 8;
 constexpr uint16_t kDate1980 = 0x21;  // 1980-01-01, as numpy stamps its members
 constexpr uint32_t kOwnerReadWrite = 0600u << 16;
 constexpr size_t kNameBytes = 5;  // "x.npy"
 constexpr size_t kZip64ExtraBytes = 20;
 constexpr uint64_t kLocalTotal = kZipLocalBytes + kNameBytes + kZip64ExtraBytes;
-constexpr size_t kCrcOffset = 14;                                 // in the local header
-constexpr size_t kSizesOffset = kZipLocalBytes + kNameBytes + 4;  // in its zip64 field
 
 class BytesOut {
  public:
@@ -98,17 +98,29 @@ Status produce(const MemberPlan& plan, const FileSpec& spec, const ByteSink& sin
   return deflater ? deflater->run({}, true, counted) : Status();
 }
 
+constexpr uint64_t kMax32 = 0xffffffff;
+
+uint32_t capped(uint64_t value) {
+  return static_cast<uint32_t>(value < kMax32 ? value : kMax32);
+}
+
+bool is_large(const ZipMember& member) {
+  return member.bytes >= kMax32 || member.compressed_bytes >= kMax32;
+}
+
+// The zip64 field is always there, used or not, as numpy asks zipfile for.
 BytesOut local_header(const ZipMember& member) {
   BytesOut out;
+  const bool needs_zip64 = is_large(member);
   out.put<uint32_t>(kZipLocalSignature)
-      .put<uint16_t>(kVersionZip64)
+      .put<uint16_t>(needs_zip64 ? kVersionZip64 : kVersion)
       .put<uint16_t>(0)
       .put<uint16_t>(member.method)
       .put<uint16_t>(0)
       .put<uint16_t>(kDate1980)
       .put<uint32_t>(member.crc)
-      .put<uint32_t>(0xffffffff)
-      .put<uint32_t>(0xffffffff)
+      .put<uint32_t>(needs_zip64 ? 0xffffffff : capped(member.compressed_bytes))
+      .put<uint32_t>(needs_zip64 ? 0xffffffff : capped(member.bytes))
       .put<uint16_t>(static_cast<uint16_t>(member.name.size()))
       .put<uint16_t>(kZip64ExtraBytes)
       .text(member.name)
@@ -121,25 +133,22 @@ BytesOut local_header(const ZipMember& member) {
 
 // Sizes and offset go to a zip64 field only where 32 bits do not hold them, as zipfile does.
 void central_header(const ZipMember& member, BytesOut& out) {
-  const uint64_t kMax = 0xffffffff;
   BytesOut extra;
-  const bool is_large = member.bytes >= kMax || member.compressed_bytes >= kMax;
-  if (is_large) extra.put<uint64_t>(member.bytes).put<uint64_t>(member.compressed_bytes);
-  if (member.header_offset >= kMax) extra.put<uint64_t>(member.header_offset);
+  const bool has_large_sizes = is_large(member);
+  if (has_large_sizes) extra.put<uint64_t>(member.bytes).put<uint64_t>(member.compressed_bytes);
+  if (member.header_offset >= kMax32) extra.put<uint64_t>(member.header_offset);
   const size_t extra_bytes = extra.bytes().empty() ? 0 : extra.bytes().size() + 4;
-  const auto capped = [&](uint64_t value) {
-    return static_cast<uint32_t>(value < kMax ? value : kMax);
-  };
+  const uint16_t version = extra_bytes > 0 ? kVersionZip64 : kVersion;
   out.put<uint32_t>(kZipCentralSignature)
-      .put<uint16_t>(0x300 | kVersionZip64)
-      .put<uint16_t>(kVersionZip64)
+      .put<uint16_t>(kMadeOnUnix | version)
+      .put<uint16_t>(version)
       .put<uint16_t>(0)
       .put<uint16_t>(member.method)
       .put<uint16_t>(0)
       .put<uint16_t>(kDate1980)
       .put<uint32_t>(member.crc)
-      .put<uint32_t>(is_large ? 0xffffffff : capped(member.compressed_bytes))
-      .put<uint32_t>(is_large ? 0xffffffff : capped(member.bytes))
+      .put<uint32_t>(has_large_sizes ? 0xffffffff : capped(member.compressed_bytes))
+      .put<uint32_t>(has_large_sizes ? 0xffffffff : capped(member.bytes))
       .put<uint16_t>(static_cast<uint16_t>(member.name.size()))
       .put<uint16_t>(static_cast<uint16_t>(extra_bytes))
       .put<uint16_t>(0)
@@ -185,15 +194,6 @@ BytesOut directory(std::span<const ZipMember> members, uint64_t offset) {
   return out;
 }
 
-Status patch_header(storage::Writer& writer, const ZipMember& member) {
-  BytesOut crc;
-  crc.put<uint32_t>(member.crc);
-  FB_TRY(writer.patch(member.header_offset + kCrcOffset, crc.bytes()));
-  BytesOut sizes;
-  sizes.put<uint64_t>(member.bytes).put<uint64_t>(member.compressed_bytes);
-  return writer.patch(member.header_offset + kSizesOffset, sizes.bytes());
-}
-
 }  // namespace
 
 Status write_npz(storage::Writer& writer, bool can_patch, const FileSpec& spec) {
@@ -209,7 +209,7 @@ Status write_npz(storage::Writer& writer, bool can_patch, const FileSpec& spec) 
     if (!can_patch) FB_TRY(produce(plan, spec, drop, member));
     FB_TRY(writer.append(local_header(member).bytes()));
     FB_TRY(produce(plan, spec, append, member));
-    if (can_patch) FB_TRY(patch_header(writer, member));
+    if (can_patch) FB_TRY(writer.patch(member.header_offset, local_header(member).bytes()));
     offset += kLocalTotal + member.compressed_bytes;
     members.push_back(std::move(member));
   }

@@ -45,6 +45,24 @@ void cmyk_to_rgb(std::span<const std::byte> cmyk, bool is_ink, std::span<std::by
   }
 }
 
+// The library's error code cannot tell a warning from an error that follows one; the message can.
+// Warnings (stray bytes before a marker, say) leave a whole image, which Pillow and others accept
+// without a word.
+bool is_warning(std::string_view message) {
+  for (const std::string_view start :
+       {"Corrupt JPEG data:", "Unknown Adobe color transform", "Inconsistent progression sequence",
+        "Warning:", "Invalid SOS parameters for sequential"})
+    if (message.substr(0, start.size()) == start) return true;
+  return false;
+}
+
+// Only the first of several warnings is told, so a cut file is known by its missing end marker.
+bool has_end_marker(std::span<const std::byte> scans) {
+  for (size_t i = scans.size(); i >= 2; --i)
+    if (scans[i - 2] == std::byte{0xff} && scans[i - 1] == std::byte{0xd9}) return true;
+  return false;
+}
+
 class JpegCodec : public Codec {
  public:
   explicit JpegCodec(const DecodeOptions& options)
@@ -120,11 +138,10 @@ class JpegCodec : public Codec {
         static_cast<int>(plan.info.height), pixel_format, flags);
     if (code == 0) return {};
     const std::string_view message = tjGetErrorStr2(handle_.get());
-    if (message.find("Premature end of JPEG file") != std::string_view::npos)
+    const bool has_end = has_end_marker(bytes.subspan(plan.info.scan_offset));
+    if (!has_end || message.find("Premature end of JPEG file") != std::string_view::npos)
       return fail(ErrorCode::kCorruption, "truncated at byte {}", bytes.size());
-    // Other warnings (stray bytes before a marker, say) leave a whole image, which Pillow and
-    // others accept without a word.
-    if (tjGetErrorCode(handle_.get()) == TJERR_WARNING) return {};
+    if (is_warning(message)) return {};
     return fail(ErrorCode::kCorruption, "JPEG decoder: {}", message);
   }
 

@@ -72,6 +72,7 @@ Result<JpegInfo> read_jpeg_info(std::span<const std::byte> bytes) {
   if (!has_frame) return fail(ErrorCode::kCorruption, "no frame header before byte {}", at);
   if (info.width == 0 || info.height == 0)
     return fail(ErrorCode::kCorruption, "an image of {} x {} pixels", info.width, info.height);
+  info.scan_offset = at;
   return info;
 }
 

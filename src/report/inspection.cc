@@ -57,12 +57,11 @@ Json attempt_json(const emulate::Attempt& attempt) {
 }  // namespace
 
 std::string inspection_text(const emulate::Inspection& inspection) {
-  const dataset::IndexSummary& summary = inspection.summary;
   std::string text = row("path", inspection.path);
   text += row("format", inspection.format);
-  text += row("files", fmt::format("{}, {}", format_count(summary.file_count),
-                                   format_bytes(static_cast<double>(summary.bytes))));
-  text += row("samples", format_count(summary.sample_count));
+  text += row("files", fmt::format("{}, {}", format_count(inspection.files),
+                                   format_bytes(static_cast<double>(inspection.bytes))));
+  text += row("samples", format_count(inspection.samples));
   if (!inspection.first_sample.empty()) text += row("first", inspection.first_sample);
   const trace::Histogram& sizes = inspection.file_bytes;
   const auto size = [](uint64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
@@ -80,23 +79,21 @@ std::string inspection_text(const emulate::Inspection& inspection) {
   for (const std::string& bad : inspection.bad) text += row("bad", bad);
   if (inspection.bad_count > inspection.bad.size())
     text += row("", fmt::format("... and {} more", inspection.bad_count - inspection.bad.size()));
-  text += row("problems", format_count(summary.problem_count));
-  for (const storage::Skipped& problem : summary.problems)
-    text += row("", problem.path + ": " + problem.reason);
-  if (summary.problem_count > summary.problems.size())
-    text += row("", fmt::format("... and {} more", summary.problem_count - summary.problems.size()));
+  text += row("problems", format_count(inspection.problem_count));
+  for (const auto& [path, reason] : inspection.problems) text += row("", path + ": " + reason);
+  if (inspection.problem_count > inspection.problems.size())
+    text += row("", fmt::format("... and {} more", inspection.problem_count - inspection.problems.size()));
   return text;
 }
 
 std::string inspection_json(const emulate::Inspection& inspection) {
-  const dataset::IndexSummary& summary = inspection.summary;
   Json json;
   json["schema_version"] = emulate::kSchemaVersion;
   json["path"] = inspection.path;
   json["format"] = inspection.format;
-  json["files"] = summary.file_count;
-  json["bytes"] = summary.bytes;
-  json["samples"] = summary.sample_count;
+  json["files"] = inspection.files;
+  json["bytes"] = inspection.bytes;
+  json["samples"] = inspection.samples;
   json["first_sample"] =
       inspection.first_sample.empty() ? Json(nullptr) : Json(inspection.first_sample);
   Json& sizes = json["file_bytes"];
@@ -115,10 +112,10 @@ std::string inspection_json(const emulate::Inspection& inspection) {
   }
   json["bad_count"] = inspection.bad_count;
   json["bad"] = inspection.bad;
-  json["problem_count"] = summary.problem_count;
+  json["problem_count"] = inspection.problem_count;
   Json& problems = json["problems"] = Json::array();
-  for (const storage::Skipped& p : summary.problems)
-    problems.push_back(Json{{"path", p.path}, {"reason", p.reason}});
+  for (const auto& [path, reason] : inspection.problems)
+    problems.push_back(Json{{"path", path}, {"reason", reason}});
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -5,8 +5,7 @@
 
 #include <string>
 
-#include "emulate/find_max.h"
-#include "emulate/inspection.h"
+#include "emulate/findings.h"
 
 namespace forebay::report {
 

@@ -32,8 +32,8 @@ class LocalStore final : public FolderStore {
 
   Result<std::unique_ptr<ReadQueue>> open_queue(QueueOptions options) override {
     options.depth = std::clamp(options.depth, 1, kDepthMax);
-    return std::unique_ptr<ReadQueue>(std::make_unique<PoolQueue>(
-        options, [this] { return std::make_unique<FileReader>(folder(), piece_bytes_); }));
+    return PoolQueue::open(options,
+                           [this] { return std::make_unique<FileReader>(folder(), piece_bytes_); });
   }
 
  private:

@@ -176,8 +176,7 @@ class MemoryStore final : public Store {
   }
   Result<std::unique_ptr<ReadQueue>> open_queue(QueueOptions options) override {
     options.depth = std::clamp(options.depth, 1, kDepthMax);
-    return std::unique_ptr<ReadQueue>(std::make_unique<PoolQueue>(
-        options, [this] { return std::make_unique<MemoryReader>(files_); }));
+    return PoolQueue::open(options, [this] { return std::make_unique<MemoryReader>(files_); });
   }
   Result<size_t> read_at(std::string_view path, uint64_t offset,
                          std::span<std::byte> out) override {

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <system_error>
+#include <utility>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "sys/process.h"
 
 namespace forebay::storage {
@@ -40,16 +43,29 @@ struct PoolQueue::Group {
   int64_t cpu_seen_ns = 0;        // the thread's CPU clock when last asked
 };
 
-PoolQueue::PoolQueue(const QueueOptions& options, const MakeWorker& make_worker)
-    : typical_gap_ns_(kQuickGapNs + 1) {
-  const int depth = std::max(1, options.depth);
-  for (int i = 0; i < depth; ++i) workers_.push_back(make_worker());
-  for (int i = 0; i < depth; ++i) {
-    threads_.emplace_back([this, i, name = fmt::format("{}-{}", options.name, i)] {
-      sys::name_thread(name);
-      work(*workers_[static_cast<size_t>(i)]);
-    });
+Result<std::unique_ptr<ReadQueue>> PoolQueue::open(const QueueOptions& options,
+                                                   const MakeWorker& make_worker) {
+  auto queue = std::unique_ptr<PoolQueue>(new PoolQueue());
+  FB_TRY(queue->start(options, make_worker));
+  return std::unique_ptr<ReadQueue>(std::move(queue));
+}
+
+Status PoolQueue::start(const QueueOptions& options, const MakeWorker& make_worker) {
+  thread_count_ = static_cast<size_t>(std::max(1, options.depth));
+  for (size_t i = 0; i < thread_count_; ++i) workers_.push_back(make_worker());
+  for (size_t i = 0; i < thread_count_; ++i) {
+    try {
+      threads_.emplace_back([this, i, name = fmt::format("{}-{}", options.name, i)] {
+        sys::name_thread(name);
+        work(*workers_[i]);
+      });
+    } catch (const std::system_error& error) {
+      return fail(ErrorCode::kResourceExhausted,
+                  "cannot start read thread {} of {}: {}; lower the depth or raise `ulimit -u`",
+                  i + 1, thread_count_, error.what());
+    }
   }
+  return {};
 }
 
 PoolQueue::~PoolQueue() {
@@ -154,7 +170,7 @@ void PoolQueue::take(Group& group) {
   group.next = 0;
   if (waiting_.empty()) return;
   // A fair share, so that no read waits behind another while a thread is idle.
-  const size_t share = std::max<size_t>(1, waiting_.size() / threads_.size());
+  const size_t share = std::max<size_t>(1, waiting_.size() / thread_count_);
   const auto by_time = static_cast<size_t>(kGroupNs / std::max<int64_t>(1, group.typical_ns));
   const size_t limit = std::clamp<size_t>(std::min(share, by_time), 1, kGroupMax);
   do {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -30,8 +31,9 @@ class PoolQueue final : public ReadQueue {
  public:
   using MakeWorker = std::function<std::unique_ptr<ReadWorker>()>;
 
-  // Calls `make_worker` once per thread.
-  PoolQueue(const QueueOptions& options, const MakeWorker& make_worker);
+  // Calls `make_worker` once per thread. kResourceExhausted when not every thread can be started.
+  static Result<std::unique_ptr<ReadQueue>> open(const QueueOptions& options,
+                                                 const MakeWorker& make_worker);
   ~PoolQueue() override;
 
   void submit(std::span<const Read> reads) override;
@@ -42,6 +44,8 @@ class PoolQueue final : public ReadQueue {
   static constexpr size_t kGroupMax = 32;
   struct Group;
 
+  PoolQueue() = default;
+  Status start(const QueueOptions& options, const MakeWorker& make_worker);
   void work(ReadWorker& worker);
   void perform_group(ReadWorker& worker, Group& group);
   // Hands over what is finished and takes the next reads if there are any.
@@ -61,12 +65,13 @@ class PoolQueue final : public ReadQueue {
   size_t idle_ FB_GUARDED_BY(mutex_) = 0;         // threads that wait for reads
   size_t notify_at_ FB_GUARDED_BY(mutex_) =
       0;  // finished reads the reaper waits for; 0 = it does not
-  int64_t typical_gap_ns_ FB_GUARDED_BY(mutex_);  // between two finished reads, lately
-  int64_t reaped_ns_ FB_GUARDED_BY(mutex_) = 0;   // when reap() last returned
+  int64_t typical_gap_ns_ FB_GUARDED_BY(mutex_) = INT64_MAX;  // between two finished reads, lately
+  int64_t reaped_ns_ FB_GUARDED_BY(mutex_) = 0;               // when reap() last returned
   bool is_woken_ FB_GUARDED_BY(mutex_) = false;
   // Written under the mutex; also read without it between two reads of a group, where seeing it
   // late only costs time.
   std::atomic<bool> is_closing_ = false;
+  size_t thread_count_ = 0;  // constant once the first thread runs
   std::vector<std::unique_ptr<ReadWorker>> workers_;
   std::vector<std::jthread> threads_;
 };

@@ -53,13 +53,12 @@ class UringStore final : public FolderStore {
  private:
   Result<std::unique_ptr<ReadQueue>> open_threads(QueueOptions options) {
     options.depth = std::clamp(options.depth, 1, kThreadsMax);
-    return std::unique_ptr<ReadQueue>(
-        std::make_unique<PoolQueue>(options, [this]() -> std::unique_ptr<ReadWorker> {
-          if (!options_.is_direct) {
-            return std::make_unique<FileReader>(folder(), options_.piece_bytes);
-          }
-          return std::make_unique<DirectReader>(folder(), options_.piece_bytes);
-        }));
+    return PoolQueue::open(options, [this]() -> std::unique_ptr<ReadWorker> {
+      if (!options_.is_direct) {
+        return std::make_unique<FileReader>(folder(), options_.piece_bytes);
+      }
+      return std::make_unique<DirectReader>(folder(), options_.piece_bytes);
+    });
   }
 
   const UringOptions options_;

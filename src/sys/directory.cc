@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -76,7 +77,7 @@ class Walker {
   Result<Walk> finish() &&;
 
  private:
-  void work(std::stop_token stop);
+  void work();
   // Opens the task's folder; false when it cannot be, or was entered before.
   bool enter(Task& task);
   void read_folder(Task& task, Walk& found, std::vector<Link>& links, std::vector<Task>& tasks);
@@ -143,14 +144,18 @@ bool Walker::enter(Task& task) {
 }
 
 void Walker::run() {
-  std::vector<std::jthread> threads;
-  for (int i = 0; i < std::max(1, options_.threads); ++i) {
-    threads.emplace_back([this](std::stop_token stop) { work(std::move(stop)); });
+  std::vector<std::jthread> helpers;
+  for (int i = 1; i < options_.threads; ++i) {
+    try {
+      helpers.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+      break;  // no more threads to be had: those there are walk on
+    }
   }
-  for (std::jthread& thread : threads) thread.join();
+  work();
 }
 
-void Walker::work(std::stop_token stop) {
+void Walker::work() {
   Walk found;
   std::vector<Link> links;
   std::vector<Task> made;
@@ -158,7 +163,7 @@ void Walker::work(std::stop_token stop) {
     Task task;
     {
       base::MutexLock lock(mutex_);
-      changed_.wait(mutex_, stop, [&]() FB_REQUIRES(mutex_) {
+      changed_.wait(mutex_, std::stop_token(), [&]() FB_REQUIRES(mutex_) {
         return !tasks_.empty() || busy_ == 0 || error_.has_value();
       });
       if (tasks_.empty() || error_) break;

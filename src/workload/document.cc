@@ -200,7 +200,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::optional<Error> error_;
 };
 
-// Bytes on which the parser stops early, or which it blames on another place.
+// What the parser stops at early, passes over without a word, or blames on another place.
 Status check_characters(std::string_view text, std::string_view name) {
   int line = 1;
   bool is_indentation = true;
@@ -219,6 +219,10 @@ Status check_characters(std::string_view text, std::string_view name) {
         return fail(ErrorCode::kInvalidArgument, "{}:{}: a tab in the indentation; use spaces",
                     name, line);
     }
+    if (c == '%' && (at == 0 || text[at - 1] == '\n'))
+      return fail(ErrorCode::kInvalidArgument,
+                  "{}:{}: a directive ('%' at the start of a line); put text into quotes", name,
+                  line);
     if (c == '\n') ++line;
     is_indentation = c == '\n' || (is_indentation && (c == ' ' || c == '\t'));
     at += length;

@@ -58,6 +58,13 @@ TEST(Document, EndsAtStrayCommas) {
   EXPECT_EQ(parsed("]"), "error w:1:1: illegal flow end");
 }
 
+TEST(Document, RefusesDirectives) {
+  // The parser would pass over the line, and with it over a value.
+  EXPECT_EQ(parsed("%x"),
+            "error w:1: a directive ('%' at the start of a line); put text into quotes");
+  EXPECT_EQ(parsed("a: 5%\nb: '%'\n"), "{a: \"5%\", b: \"%\"}");
+}
+
 TEST(Document, AllowsTabsThatDoNotIndent) {
   EXPECT_EQ(parsed("a: 1\t# note\n\t\n\t# note\nb: 2\n"), "{a: 1, b: 2}");
 }

@@ -20,54 +20,19 @@ uint64_t seed() {
   return text == nullptr ? 20240817 : std::strtoull(text, nullptr, 10);
 }
 
-constexpr std::string_view kPieces[] = {"\n",
-                                        "\t",
-                                        "  ",
-                                        ":",
-                                        ": ",
-                                        "- ",
-                                        "[",
-                                        "]",
-                                        "{",
-                                        "}",
-                                        "&a ",
-                                        "*a",
-                                        "!!x",
-                                        "|",
-                                        ">",
-                                        "'",
-                                        "\"",
-                                        "#",
-                                        "%",
-                                        "---",
-                                        "...",
-                                        "? ",
-                                        "<<: ",
-                                        "null",
-                                        "-1",
-                                        "1e99",
-                                        "nan",
-                                        "True",
-                                        "~",
-                                        "\\",
-                                        "\xff",
-                                        "\x04",
-                                        "\xef\xbb\xbf",
-                                        "${x}",
-                                        "0x1",
-                                        "010",
-                                        "workload:",
-                                        "dataset:",
-                                        "format: jpeg",
-                                        "checkpoint: True",
-                                        "type: transformer",
-                                        "99999999999999999999"};
+// clang-format off
+constexpr std::string_view kPieces[] = {
+    "\n", "\t", "  ", ":", ": ", "- ", ",", "[", "]", "{", "}", "&a ", "*a", "!!x", "|", ">",
+    "'", "\"", "#", "%", "---", "...", "? ", "<<: ", "null", "-1", "1e99", "nan", "True", "~",
+    "\\", "\xff", "\x04", "\xef\xbb\xbf", "${x}", "0x1", "010", "workload:", "dataset:",
+    "format: jpeg", "checkpoint: True", "type: transformer", "99999999999999999999"};
+// clang-format on
 
 std::string mutated(std::string text, base::Random& random) {
   const uint64_t changes = 1 + random.below(2);
   for (uint64_t i = 0; i < changes; ++i) {
     const size_t at = random.below(text.size() + 1);
-    switch (random.below(5)) {
+    switch (random.below(8)) {
       case 0:
         text.insert(at, kPieces[random.below(std::size(kPieces))]);
         break;
@@ -82,6 +47,11 @@ std::string mutated(std::string text, base::Random& random) {
         break;
       case 4:
         text.insert(at, text.substr(random.below(text.size() + 1), random.below(80)));
+        break;
+      default:
+        // Another number is the change that most often leaves a workload.
+        if (const size_t digit = text.find_first_of("0123456789", at); digit != std::string::npos)
+          text[digit] = static_cast<char>('0' + random.below(10));
         break;
     }
   }

@@ -23,6 +23,9 @@ for name in ("a.npz", "z.npz"):
         assert file["y"].dtype == np.int64 and file["y"].tolist() == [0, 0]
         assert file.zip.testzip() is None
         assert all(i.date_time == (1980, 1, 1, 0, 0, 0) for i in file.zip.infolist())
+# Stored files are numpy's own, byte for byte.
+np.savez(folder / "numpy.npz", x=expected, y=np.zeros(2, "<i8"))
+assert (folder / "numpy.npz").read_bytes() == (folder / "a.npz").read_bytes()
 assert (folder / "z.npz").read_bytes()[8] == 8  # deflated
 np.testing.assert_array_equal(np.load(folder / "a.npy"), expected)
 

@@ -1,0 +1,450 @@
+// Prints the table of speed and memory targets, each as a ratio against its floor, measured in
+// alternation in one run.
+//
+// usage: forebay_bench FOLDER [--smoke] [--rows REGEX-FREE-PREFIX] [--json FILE] [--rounds N]
+//   FOLDER      where data sets are made (about 8 GB; kept for the next run)
+//   --smoke     tiny inputs: proves that every row runs; its ratios mean nothing
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/check.h"
+#include "base/units.h"
+#include "dataset/generator.h"
+#include "emulate/runner.h"
+#include "floors.h"
+#include "loader/engine.h"
+#include "measure.h"
+#include "sys/host.h"
+#include "sys/page_cache.h"
+#include "workload/workload.h"
+
+namespace forebay::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Settings {
+  std::string folder, json, rows;
+  bool smoke = false;
+  int rounds = 7;
+  int threads = 2;
+};
+
+template <class T>
+T must(Result<T> result) {
+  if (!result.ok()) {
+    std::fprintf(stderr, "forebay_bench: %s\n", result.error().message.c_str());
+    std::exit(1);
+  }
+  return std::move(result).value();
+}
+
+// A generated data set: its store, index and the paths for the floors.
+class Set {
+ public:
+  Set(const Settings& settings, const std::string& name, std::string_view format, uint64_t files,
+      double bytes, double stdev)
+      : folder_(settings.folder + "/" + name) {
+    dataset::GeneratorOptions options;
+    options.format = formats::find_format(format);
+    options.files_train = files;
+    options.record_bytes = bytes;
+    options.record_bytes_stdev = stdev;
+    options.sync = false;
+    store = must(storage::open_store("local", folder_));
+    must(dataset::generate(*store, options, [](const auto&) {}, {}));
+    dataset::IndexOptions index_options;
+    index_options.folder = "train";
+    index_options.format = options.format;
+    index_options.samples_per_file = 1;
+    index = must(dataset::Index::open(*store, index_options));
+    for (uint32_t i = 0; i < index->file_count(); ++i)
+      paths.push_back(folder_ + "/" + std::string(index->path(i)));
+  }
+
+  void warm() const {
+    for (const std::string& path : paths) must(sys::load_into_page_cache(path));
+  }
+
+  // One epoch through the engine in file order. Returns bytes, or files when `count_files`.
+  double epoch(storage::Store& from, int threads, loader::Payload payload, uint64_t batch,
+               bool count_files) const {
+    dataset::OrderOptions order_options;
+    order_options.sample_count = index->sample_count();
+    const dataset::Order order = must(dataset::Order::make(order_options));
+    loader::EngineOptions options;
+    options.batch_size = std::min<uint64_t>(batch, index->sample_count());
+    options.tail = loader::Tail::kAll;
+    options.fetch_depth = threads;
+    options.decode_threads = threads;
+    options.payload = payload;
+    options.format.samples_per_file = 1;
+    auto engine = must(loader::Engine::open(from, *index, order, options, nullptr));
+    engine->begin_epoch(0, 0, UINT64_MAX);
+    double bytes = 0, files = 0;
+    while (auto loaded = must(engine->next({}))) {
+      bytes += static_cast<double>(loaded->file_bytes());
+      files += static_cast<double>(loaded->samples().size());
+    }
+    return count_files ? files : bytes;
+  }
+
+  std::string folder_;
+  std::unique_ptr<storage::Store> store;
+  std::unique_ptr<dataset::Index> index;
+  std::vector<std::string> paths;
+};
+
+class Bench {
+ public:
+  explicit Bench(Settings settings) : settings_(std::move(settings)) {}
+
+  void run() {
+    std::printf("%d threads, %s, page cache warmed by reading every file before each row unless "
+                "it says cold\n",
+                settings_.threads, sys::host().cpu_model.c_str());
+    std::printf("%-46s %-9s %6s  %7s  %-5s %-7s %s\n", "row (ours / floor)", "target", "median",
+                "MAD", "n", "", "ours | floor");
+    if (wants("bytes")) {
+      bytes_rows("bytes, npz 150 MB", big());
+      bytes_rows("bytes, npz 2.8 MB", middle());
+      small_files();
+    }
+    if (wants("decode")) {
+      decode_npz();
+      decode_jpeg();
+    }
+    if (wants("generate")) generate();
+    if (wants("cold")) {
+      cold("local", "--ioengine=psync --thread --numjobs=8 --group_reporting");
+      cold("uring", "--ioengine=io_uring --iodepth=8");
+    }
+    if (wants("unet3d")) {
+      unet3d(2, "decode");
+      unet3d(3, "bytes");
+    }
+    if (wants("start")) start();
+  }
+
+ private:
+  bool wants(const std::string& name) const {
+    return settings_.rows.empty() || name.starts_with(settings_.rows);
+  }
+
+  void report(Row row) const {
+    print_row(row);
+    append_json(settings_.json, row, settings_.smoke);
+  }
+
+  Set big() const {
+    return settings_.smoke ? Set(settings_, "smoke_big", "npz", 3, 300'000, 0)
+                           : Set(settings_, "unet3d", "npz", 14, 146600628, 68341808);
+  }
+  Set middle() const {
+    return settings_.smoke ? Set(settings_, "smoke_middle", "npz", 4, 28'000, 0)
+                           : Set(settings_, "cosmo", "npz", 256, 2828486, 71311);
+  }
+
+  void bytes_rows(const std::string& name, const Set& set) const {
+    set.warm();
+    constexpr uint64_t kPiece = 256 << 10;
+    const Pair pair = interleave(
+        settings_.rounds,
+        [&] {
+          return timed([&] { return pread_loop(set.paths, settings_.threads, kPiece, Check::kNone); });
+        },
+        [&] {
+          return timed([&] {
+            return set.epoch(*set.store, settings_.threads, loader::Payload::kBytes, 7, false);
+          });
+        });
+    const std::string rates = fmt::format(
+        "{} | {}", base::format_bytes_per_second(median_rate(pair.ours)),
+        base::format_bytes_per_second(median_rate(pair.floor)));
+    report({name + ": rate", ">= 0.95", 0.95, true, rate_ratio(pair), rates});
+    report({name + ": CPU", "<= 1.10", 1.10, false, cpu_ratio(pair),
+            fmt::format("{:.1f} | {:.1f} ms/GB", 1e12 * median_cpu_per_amount(pair.ours),
+                        1e12 * median_cpu_per_amount(pair.floor))});
+  }
+
+  void small_files() const {
+    const Set set = settings_.smoke ? Set(settings_, "smoke_small", "npz", 50, 4096, 0)
+                                    : Set(settings_, "tiny", "npz", 8192, 4096, 0);
+    set.warm();
+    const Pair pair = interleave(
+        settings_.rounds,
+        [&] { return timed([&] { return open_read_close_loop(set.paths, settings_.threads); }); },
+        [&] {
+          return timed([&] {
+            return set.epoch(*set.store, settings_.threads, loader::Payload::kBytes, 64, true);
+          });
+        });
+    report({"bytes, npz 4.6 KB: files/s", ">= 0.80", 0.80, true, rate_ratio(pair),
+            fmt::format("{:.0f} | {:.0f} files/s", median_rate(pair.ours),
+                        median_rate(pair.floor))});
+  }
+
+  void decode_npz() const {
+    const Set set = big();
+    set.warm();
+    constexpr uint64_t kPiece = 256 << 10;
+    const Pair pair = interleave(
+        settings_.rounds,
+        [&] {
+          return timed(
+              [&] { return pread_loop(set.paths, settings_.threads, kPiece, Check::kCrc32); });
+        },
+        [&] {
+          return timed([&] {
+            return set.epoch(*set.store, settings_.threads, loader::Payload::kDecode, 7, false);
+          });
+        });
+    report({"decode, npz 150 MB: CPU", "<= 1.25", 1.25, false, cpu_ratio(pair),
+            fmt::format("{:.1f} | {:.1f} ms per 163 MB; {} | {}",
+                        163e9 * median_cpu_per_amount(pair.ours),
+                        163e9 * median_cpu_per_amount(pair.floor),
+                        base::format_bytes_per_second(median_rate(pair.ours)),
+                        base::format_bytes_per_second(median_rate(pair.floor)))});
+  }
+
+  void decode_jpeg() const {
+    // 417 x 417 grey noise at quality 75 is about 100 KB.
+    const Set set = settings_.smoke ? Set(settings_, "smoke_jpeg", "jpeg", 8, 4096, 0)
+                                    : Set(settings_, "jpeg", "jpeg", 600, 174'000, 0);
+    set.warm();
+    std::vector<std::vector<unsigned char>> images;
+    for (const std::string& path : set.paths) {
+      std::ifstream file(path, std::ios::binary);
+      images.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    }
+    const Pair pair = interleave(
+        settings_.rounds,
+        [&] { return timed([&] { return jpeg_loop(images, settings_.threads); }); },
+        [&] {
+          return timed([&] {
+            return set.epoch(*set.store, settings_.threads, loader::Payload::kDecode, 16, true);
+          });
+        });
+    report({"decode, jpeg 100 KB: images/s", ">= 0.95", 0.95, true, rate_ratio(pair),
+            fmt::format("{:.0f} | {:.0f} images/s, {:.0f} KB each", median_rate(pair.ours),
+                        median_rate(pair.floor),
+                        static_cast<double>(set.index->summary().bytes) / 1e3 /
+                            static_cast<double>(set.index->file_count()))});
+  }
+
+  void generate() const {
+    dataset::GeneratorOptions options;
+    options.format = formats::find_format("npz");
+    options.files_train = settings_.smoke ? 3 : 10;
+    options.record_bytes = settings_.smoke ? 300'000 : 146600628;
+    const std::string ours = settings_.folder + "/generated", floor = settings_.folder + "/written";
+    const dataset::GeneratorPlan plan = must(dataset::plan_generation(options));
+    std::vector<uint64_t> sizes;
+    for (const formats::FileSpec& file : plan.files)
+      sizes.push_back(options.format->estimate_bytes(file));
+    const Pair pair = interleave(
+        std::min(settings_.rounds, 5),
+        [&] {
+          fs::remove_all(floor);
+          return timed([&] { return write_loop(floor, sizes, true); });
+        },
+        [&] {
+          fs::remove_all(ours);
+          return timed([&] {
+            const auto store = must(storage::open_store("local", ours));
+            return static_cast<double>(
+                must(dataset::generate(*store, options, [](const auto&) {}, {})).bytes_written);
+          });
+        });
+    fs::remove_all(floor);
+    fs::remove_all(ours);
+    report({"generate npz, synced: rate", ">= 0.90", 0.90, true, rate_ratio(pair),
+            fmt::format("{} | {}", base::format_bytes_per_second(median_rate(pair.ours)),
+                        base::format_bytes_per_second(median_rate(pair.floor)))});
+  }
+
+  // Random 1 MiB reads of one large file that is not in the page cache, against fio.
+  void cold(const std::string& driver, const std::string& fio_engine) const {
+    if (std::system("command -v fio >/dev/null") != 0) {
+      std::printf("cold reads, %s: skipped, fio is not installed\n", driver.c_str());
+      return;
+    }
+    const std::string folder = settings_.folder + "/cold";
+    const uint64_t size = settings_.smoke ? 8 << 20 : 2ull << 30;
+    const std::string path = folder + "/block.raw";
+    fs::create_directories(folder);
+    if (!fs::exists(path) || fs::file_size(path) != size) {
+      write_loop(folder, {size}, true);
+      fs::rename(folder + "/0", path);
+    }
+    const auto store = must(storage::open_store(driver, folder));
+    const std::string reason = store->capabilities().fallback_reason;
+    dataset::IndexOptions options;
+    options.format = formats::find_format("raw");
+    options.record_bytes = 1 << 20;
+    options.samples_per_file = 0;
+    const auto index = must(dataset::Index::open(*store, options));
+    const Pair pair = interleave(
+        std::min(settings_.rounds, 5),
+        [&] { return run_fio(path, size, fio_engine); },
+        [&] {
+          must(Result<int>(sys::evict_from_page_cache(path).ok() ? 0 : 1));
+          FB_CHECK(must(sys::cached_bytes(path)).cached_bytes == 0);
+          return timed([&] { return read_blocks(*store, *index); });
+        });
+    report({"cold reads, " + driver + " 1 MiB depth 8: rate", ">= 0.95", 0.95, true,
+            rate_ratio(pair),
+            fmt::format("{} | {} (fio){}; evicted before each round",
+                        base::format_bytes_per_second(median_rate(pair.ours)),
+                        base::format_bytes_per_second(median_rate(pair.floor)),
+                        reason.empty() ? "" : "; " + reason)});
+  }
+
+  double read_blocks(storage::Store& store, const dataset::Index& index) const {
+    dataset::OrderOptions order_options;
+    order_options.kind = dataset::OrderKind::kFull;
+    order_options.sample_count = index.sample_count();
+    const dataset::Order order = must(dataset::Order::make(order_options));
+    loader::EngineOptions options;
+    options.batch_size = 8;
+    options.tail = loader::Tail::kAll;
+    options.prefetch_batches = 4;
+    options.fetch_depth = 8;
+    options.payload = loader::Payload::kBytes;
+    options.format.record_bytes = 1 << 20;
+    auto engine = must(loader::Engine::open(store, index, order, options, nullptr));
+    engine->begin_epoch(0, 0, UINT64_MAX);
+    double bytes = 0;
+    while (auto batch = must(engine->next({}))) bytes += static_cast<double>(batch->file_bytes());
+    return bytes;
+  }
+
+  static Sample run_fio(const std::string& path, uint64_t size, const std::string& engine) {
+    must(Result<int>(sys::evict_from_page_cache(path).ok() ? 0 : 1));
+    const bool many = engine.find("numjobs") != std::string::npos;
+    const std::string command = fmt::format(
+        "fio --name=x --filename={} --rw=randread --bs=1M {} --size={} --io_size={} "
+        "--output-format=json 2>/dev/null",
+        path, engine, size, many ? size / 8 : size);
+    std::FILE* pipe = popen(command.c_str(), "r");
+    FB_CHECK(pipe != nullptr);
+    std::string text;
+    char buffer[4096];
+    while (const size_t got = std::fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, got);
+    pclose(pipe);
+    const auto json = nlohmann::json::parse(text.substr(text.find('{')), nullptr, false);
+    FB_CHECK(!json.is_discarded());
+    const auto& read = json["jobs"][0]["read"];
+    Sample sample;
+    sample.amount = read["io_bytes"].get<double>();
+    sample.wall_seconds = sample.amount / read["bw_bytes"].get<double>();
+    sample.cpu_seconds = 1;
+    return sample;
+  }
+
+  // 112 names of the 14 unet3d files, as hard links, in the page cache.
+  std::string unet3d_folder() const {
+    const Set set = big();
+    set.warm();
+    const std::string folder = settings_.folder + "/unet3d_112";
+    fs::create_directories(folder + "/train");
+    for (int i = 0; i < 112; ++i) {
+      const std::string link = fmt::format("{}/train/img_{:03}_of_112.npz", folder, i);
+      if (!fs::exists(link))
+        fs::create_hard_link(set.paths[static_cast<size_t>(i) % set.paths.size()], link);
+    }
+    return folder;
+  }
+
+  emulate::RunResult emulate_run(std::vector<std::string> overrides, const std::string& workload,
+                                 const std::string& data, int accelerators,
+                                 const std::string& payload) const {
+    emulate::RunRequest request;
+    request.resolved = must(workload::resolve(workload, overrides));
+    request.options.data = data;
+    request.options.accelerators = accelerators;
+    request.options.payload = payload;
+    emulate::Observer observer;
+    return must(emulate::run(request, observer, {}));
+  }
+
+  void unet3d(int accelerators, const std::string& payload) const {
+    const std::string folder = unet3d_folder();
+    std::vector<double> utilisation, memory;
+    std::string limit;
+    for (int round = 0; round < std::min(settings_.rounds, 3); ++round) {
+      const emulate::RunResult result =
+          emulate_run({"dataset.num_files_train=112", "train.epochs=2", "workflow.checkpoint=False",
+                       settings_.smoke ? "train.computation_time=0.01"
+                                       : "train.computation_time=0.323"},
+                      "unet3d_h100", folder, accelerators, payload);
+      utilisation.push_back(result.au.mean.value_or(0) / 0.90);
+      const double batch = 7 * 146600628.0;
+      const double bound = (2 + 2) * batch * accelerators + 64 * 1048576.0;
+      memory.push_back(static_cast<double>(result.peak_resident_bytes) / bound);
+      limit = fmt::format("AU {:.1f} %, {}, peak memory {}",
+                          100 * result.au.mean.value_or(0),
+                          base::format_bytes_per_second(result.file_bytes_per_second.mean.value_or(0)),
+                          base::format_memory(static_cast<double>(result.peak_resident_bytes)));
+    }
+    report({fmt::format("unet3d_h100 x {}, {}: AU / 0.90", accelerators, payload), ">= 1.00", 1.0,
+            true, summarise(utilisation), limit});
+    report({fmt::format("unet3d_h100 x {}, {}: memory / bound", accelerators, payload), "<= 1.00",
+            1.0, false, summarise(memory), "bound: (prefetch + 2) x batch x accelerators + 64 MiB"});
+  }
+
+  // Seconds beyond reading the first batch, over the 0.1 s that are allowed.
+  void start() const {
+    const Set set = middle();
+    set.warm();
+    std::vector<double> over;
+    double last = 0;
+    for (int round = 0; round < settings_.rounds; ++round) {
+      const Sample read = timed([&] {
+        return pread_loop({set.paths.begin(), set.paths.begin() + 4}, 1, 256 << 10, Check::kNone);
+      });
+      const emulate::RunResult result = emulate_run(
+          {fmt::format("dataset.num_files_train={}", set.paths.size()), "train.epochs=1",
+           "train.total_training_steps=1", "train.computation_time=0.001", "reader.batch_size=4"},
+          "demo", set.folder_, 1, "decode");
+      last = result.start_to_first_batch_seconds - read.wall_seconds;
+      over.push_back(std::max(0.0, last) / 0.1);
+    }
+    report({"start to first batch beyond its read / 100 ms", "<= 1.00", 1.0, false,
+            summarise(over), fmt::format("{} (index, order, engines; process start excluded)",
+                                         base::format_seconds(last))});
+  }
+
+  const Settings settings_;
+};
+
+}  // namespace
+}  // namespace forebay::bench
+
+int main(int argc, char** argv) {
+  forebay::bench::Settings settings;
+  settings.threads = forebay::sys::usable_cpu_count();
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--smoke") settings.smoke = true;
+    else if (word == "--rows" && i + 1 < argc) settings.rows = argv[++i];
+    else if (word == "--json" && i + 1 < argc) settings.json = argv[++i];
+    else if (word == "--rounds" && i + 1 < argc) settings.rounds = std::atoi(argv[++i]);
+    else settings.folder = word;
+  }
+  if (settings.folder.empty() || settings.rounds < 1) {
+    std::fprintf(stderr,
+                 "usage: forebay_bench FOLDER [--smoke] [--rows PREFIX] [--json FILE] [--rounds N]\n");
+    return 2;
+  }
+  forebay::bench::Bench(settings).run();
+  return 0;
+}

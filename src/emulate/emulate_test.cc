@@ -1,0 +1,302 @@
+// Runs on a manual scale: null and memory stores, short computes, and the arithmetic of figures.
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "base/clock.h"
+#include "dataset/generator.h"
+#include "emulate/find_max.h"
+#include "emulate/inspection.h"
+#include "emulate/metrics.h"
+#include "emulate/runner.h"
+#include "emulate/schedule.h"
+#include "emulate/verdict.h"
+#include "trace/recorder.h"
+
+namespace forebay::emulate {
+namespace {
+
+using testing::HasSubstr;
+
+class Runs : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = testing::TempDir() + "forebay_emulate_" + info->name();
+    std::filesystem::remove_all(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void generate(uint64_t train, uint64_t valid = 0, double bytes = 2000) {
+    dataset::GeneratorOptions options;
+    options.format = formats::find_format("npz");
+    options.files_train = train;
+    options.files_valid = valid;
+    options.record_bytes = bytes;
+    options.sync = false;
+    auto store = std::move(storage::open_store("local", folder_)).value();
+    ASSERT_TRUE(dataset::generate(*store, options, [](const auto&) {}, {}).ok());
+  }
+
+  RunRequest request(std::vector<std::string> overrides, int accelerators = 1) {
+    overrides.insert(overrides.begin(), {"dataset.num_files_train=8", "dataset.num_files_eval=0",
+                                         "workflow.evaluation=False", "dataset.num_subfolders_train=0",
+                                         "dataset.num_subfolders_eval=0",
+                                         "train.computation_time=0.002", "train.epochs=1"});
+    RunRequest request;
+    auto resolved = workload::resolve("default", overrides);
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message;
+    request.resolved = std::move(resolved).value();
+    request.options.data = folder_;
+    request.options.accelerators = accelerators;
+    return request;
+  }
+
+  RunResult run_ok(const RunRequest& asked) {
+    Observer observer;
+    Result<RunResult> result = run(asked, observer, {});
+    EXPECT_TRUE(result.ok()) << result.error().message;
+    return std::move(result).value();
+  }
+
+  Error run_error(const RunRequest& asked) {
+    Observer observer;
+    const Result<RunResult> result = run(asked, observer, {});
+    EXPECT_FALSE(result.ok());
+    return result.ok() ? Error{} : result.error();
+  }
+
+  std::string folder_;
+};
+
+TEST_F(Runs, EveryAcceleratorDoesTheSameStepsAndTheRestIsReported) {
+  // 145 files, batch 16, 3 accelerators: 3 steps each, 144 samples used, 1 left out.
+  generate(145, 0, 100);
+  const RunResult result =
+      run_ok(request({"dataset.num_files_train=145", "reader.batch_size=16", "train.epochs=2"}, 3));
+  ASSERT_EQ(result.epochs.size(), 2u);
+  for (const EpochResult& epoch : result.epochs) {
+    EXPECT_EQ(epoch.steps, 3u);
+    EXPECT_EQ(epoch.samples, 144u);
+  }
+  EXPECT_EQ(result.samples_left_out, 1u);
+  EXPECT_THAT(result.warnings, testing::Contains(HasSubstr("1 of 145 samples are left out")));
+}
+
+TEST_F(Runs, HundredSamplesOnSevenAcceleratorsLeaveSixteenOut) {
+  generate(100, 0, 100);
+  const RunResult result =
+      run_ok(request({"dataset.num_files_train=100", "reader.batch_size=3"}, 7));
+  EXPECT_EQ(result.steps_per_epoch, 4u);
+  EXPECT_EQ(result.samples_left_out, 16u);
+}
+
+TEST_F(Runs, FewStepsGiveNotMeasuredInsteadOfZero) {
+  generate(8);
+  for (const auto& [batch, steps] : {std::pair{8, 1}, {4, 2}, {2, 4}}) {
+    const RunResult result = run_ok(request({fmt::format("reader.batch_size={}", batch)}));
+    ASSERT_EQ(result.epochs[0].steps, static_cast<uint64_t>(steps));
+    EXPECT_EQ(result.epochs[0].included_steps, static_cast<uint64_t>(steps - 1));
+    EXPECT_EQ(result.au.mean.has_value(), steps > 1);
+    if (steps == 1) {
+      EXPECT_EQ(result.verdict.outcome, Verdict::Outcome::kNotMeasured);
+      EXPECT_THAT(result.verdict.reason, HasSubstr("excluded"));
+    }
+  }
+}
+
+TEST_F(Runs, TooFewSamplesForAStepIsRefusedWithTheNumbers) {
+  generate(8);
+  const Error error = run_error(request({"reader.batch_size=16"}));
+  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(error.message, HasSubstr("8 samples do not fill one step of 1 accelerator x batch 16"));
+}
+
+TEST_F(Runs, FewerFilesThanAskedIsRefusedWithTheRemedy) {
+  generate(4);
+  const Error error = run_error(request({"reader.batch_size=1"}));
+  EXPECT_EQ(error.code, ErrorCode::kNotFound);
+  EXPECT_THAT(error.message, HasSubstr("dataset.num_files_train=4"));
+}
+
+TEST_F(Runs, NoComputeTimeGivesThroughputButNoAu) {
+  generate(8);
+  const RunResult result = run_ok(request({"train.computation_time=0", "reader.batch_size=1"}));
+  EXPECT_FALSE(result.au.mean.has_value());
+  EXPECT_THAT(result.au.reason, HasSubstr("no compute time"));
+  EXPECT_TRUE(result.samples_per_second.mean.has_value());
+}
+
+TEST_F(Runs, TimePartsAddUpToTheWall) {
+  generate(8);
+  const RunResult result = run_ok(request({"reader.batch_size=1"}, 2));
+  for (const EpochResult& epoch : result.epochs)
+    for (const RankEpoch& rank : epoch.ranks)
+      EXPECT_NEAR(rank.split.total(), rank.included_seconds, 1e-6);
+}
+
+TEST_F(Runs, SlowStorageIsBlamedAndCountedInAccelerators) {
+  generate(16);
+  RunRequest asked = request({"dataset.num_files_train=16", "reader.batch_size=1",
+                              "reader.read_threads=1", "reader.prefetch_size=1"});
+  asked.options.storage = "slow:latency=8ms,over=local";
+  const RunResult result = run_ok(asked);
+  EXPECT_EQ(result.verdict.outcome, Verdict::Outcome::kFail);
+  EXPECT_GT(result.split.fetch, result.split.decode);
+  ASSERT_TRUE(result.verdict.accelerators_fed.value.has_value());
+  EXPECT_EQ(*result.verdict.accelerators_fed.value, 0);
+  EXPECT_FALSE(result.verdict.is_lower_bound);
+}
+
+TEST_F(Runs, StepCheckpointsWinOverEpochOnesAndAreCountedAsStall) {
+  generate(8);
+  const std::string saves = folder_ + "/saves";
+  const RunResult result = run_ok(
+      request({"workflow.checkpoint=True", "checkpoint.steps_between_checkpoints=4",
+               "checkpoint.checkpoint_after_epoch=2", "train.epochs=3", "reader.batch_size=1",
+               "model.model_size_bytes=100000", "checkpoint.checkpoint_folder=" + saves}));
+  ASSERT_EQ(result.checkpoints.size(), 6u);  // after steps 4 and 8 of each epoch
+  EXPECT_GT(result.split.checkpoint, 0);
+  EXPECT_EQ(std::filesystem::file_size(saves + "/global_epoch1_step4/model_states-0.pt"), 100000u);
+}
+
+TEST_F(Runs, EpochCheckpointsFollowTheirKeys) {
+  generate(8);
+  const RunResult result = run_ok(request(
+      {"workflow.checkpoint=True", "checkpoint.checkpoint_after_epoch=2",
+       "checkpoint.epochs_between_checkpoints=2", "train.epochs=5",
+       "checkpoint.checkpoint_folder=" + folder_ + "/saves"}));
+  ASSERT_EQ(result.checkpoints.size(), 2u);
+  EXPECT_EQ(result.checkpoints[0].epoch, 2u);
+  EXPECT_EQ(result.checkpoints[1].epoch, 4u);
+}
+
+TEST_F(Runs, EvaluationHasItsOwnEpochsAndLeavesTrainingAlone) {
+  generate(8, 4);
+  const RunResult result =
+      run_ok(request({"workflow.evaluation=True", "dataset.num_files_eval=4", "train.epochs=2",
+                      "evaluation.eval_time=0.001", "reader.batch_size=2"}));
+  ASSERT_EQ(result.epochs.size(), 4u);
+  EXPECT_TRUE(result.epochs[1].is_evaluation);
+  EXPECT_EQ(result.epochs[1].samples, 4u);
+  EXPECT_EQ(result.au.n, 2u);
+}
+
+TEST_F(Runs, CapOfTrainingStepsHoldsInEachEpoch) {
+  generate(8);
+  const RunResult result =
+      run_ok(request({"reader.batch_size=1", "train.total_training_steps=3", "train.epochs=2"}));
+  EXPECT_EQ(result.epochs[0].steps, 3u);
+  EXPECT_EQ(result.epochs[1].steps, 3u);
+}
+
+TEST_F(Runs, BadRecordsAreNamedWhenSkippedAndEndTheRunOtherwise) {
+  generate(8);
+  std::ofstream(folder_ + "/train/img_3_of_8.npz", std::ios::trunc) << "PK junk";
+  RunRequest asked = request({"reader.batch_size=2"});
+  asked.options.on_error = "skip";
+  const RunResult skipped = run_ok(asked);
+  EXPECT_EQ(skipped.bad_count, 1u);
+  EXPECT_THAT(skipped.bad_records[0].cause, HasSubstr("img_3_of_8.npz"));
+  EXPECT_EQ(skipped.epochs[0].samples, 7u);
+  asked.options.on_error = "raise";
+  const RunResult raised = run_ok(asked);
+  EXPECT_THAT(raised.error, HasSubstr("img_3_of_8.npz"));
+  EXPECT_EQ(raised.verdict.outcome, Verdict::Outcome::kIncomplete);
+}
+
+TEST_F(Runs, AStopKeepsWhatWasMeasured) {
+  generate(8);
+  RunRequest asked = request({"train.computation_time=0.05", "train.epochs=1000", "reader.batch_size=1"});
+  std::stop_source stop;
+  struct StopAfterFirstEpoch : Observer {
+    std::stop_source& source;
+    explicit StopAfterFirstEpoch(std::stop_source& s) : source(s) {}
+    void on_epoch(const RunResult&, const EpochResult&) override { source.request_stop(); }
+  } observer(stop);
+  const Result<RunResult> result = run(asked, observer, stop.get_token());
+  ASSERT_TRUE(result.ok());
+  EXPECT_TRUE(result->is_interrupted);
+  EXPECT_EQ(result->epochs.size(), 1u);
+  EXPECT_TRUE(result->au.mean.has_value());
+  EXPECT_EQ(result->verdict.outcome, Verdict::Outcome::kIncomplete);
+}
+
+TEST_F(Runs, TraceHoldsComputeAndWaits) {
+  generate(8);
+  trace::Recorder recorder(10000);
+  RunRequest asked = request({"reader.batch_size=1"});
+  asked.recorder = &recorder;
+  run_ok(asked);
+  EXPECT_GE(recorder.recorded(), 8u);
+  EXPECT_EQ(recorder.dropped(), 0u);
+}
+
+TEST_F(Runs, SearchFindsTheCountThatStillPasses) {
+  generate(16);
+  RunRequest asked = request({"dataset.num_files_train=16", "reader.batch_size=1",
+                              "train.computation_time=0.02", "reader.read_threads=1"});
+  // 80 reads a second in all: one accelerator at 50 samples/s passes, two do not.
+  asked.options.storage = "slow:iops=80,over=local";
+  Observer observer;
+  std::vector<int> tried;
+  const auto found = find_max_accelerators(
+      asked, 4, observer, [&](const Attempt& a) { tried.push_back(a.accelerators); }, {});
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  EXPECT_EQ(found->accelerators, 1);
+  EXPECT_TRUE(found->is_limit_reached);
+  EXPECT_EQ(tried, (std::vector<int>{1, 2}));
+}
+
+TEST_F(Runs, InspectDescribesAndChecksAFolderAndAFile) {
+  generate(8);
+  std::ofstream(folder_ + "/train/notes.txt") << "not data";
+  std::ofstream(folder_ + "/train/img_5_of_8.npz", std::ios::trunc) << "PK junk";
+  InspectionOptions options;
+  options.check_all = true;
+  const auto inspection = inspect(folder_, options, [](uint64_t, uint64_t) {}, {});
+  ASSERT_TRUE(inspection.ok()) << inspection.error().message;
+  EXPECT_EQ(inspection->format, "npz");
+  EXPECT_EQ(inspection->files, 8u);
+  EXPECT_EQ(inspection->bad_count, 1u);
+  EXPECT_THAT(inspection->bad[0], HasSubstr("img_5_of_8.npz"));
+  EXPECT_GE(inspection->problem_count, 1u);
+  const auto one = inspect(folder_ + "/train/img_0_of_8.npz", {}, [](uint64_t, uint64_t) {}, {});
+  ASSERT_TRUE(one.ok()) << one.error().message;
+  EXPECT_EQ(one->files, 1u);
+  EXPECT_THAT(one->first_sample, HasSubstr("uint8"));
+}
+
+// --- arithmetic ---
+
+TEST(Metrics, DlioBlockFollowsItsFormula) {
+  Block block;
+  block.start = 0;
+  block.end = 10;
+  block.compute = {1, 1, 1, 1};
+  block.proc = {3, 2, 2, 2};
+  const DlioBlock figures = dlio_block(block, 1, 0, 4, 5);
+  EXPECT_DOUBLE_EQ(*figures.au.value, 3.0 / (10 - 3));
+  EXPECT_DOUBLE_EQ(*figures.samples_per_second.value, (4 - 2) / 7.0 * 5);
+}
+
+TEST(Metrics, IncludedStepsNeverGoNegative) {
+  EXPECT_EQ(included_steps(1, 1, 0).count(), 0u);
+  EXPECT_EQ(included_steps(3, 1, 1).count(), 1u);
+  EXPECT_EQ(included_steps(3, 2, 5).count(), 0u);
+}
+
+TEST(Metrics, SpreadNeedsTwoValuesForADeviation) {
+  EXPECT_FALSE(spread_of({}, "none").mean.has_value());
+  const std::vector<double> one{2};
+  EXPECT_FALSE(spread_of(one, "").stdev.has_value());
+  const std::vector<double> two{1, 3};
+  EXPECT_DOUBLE_EQ(*spread_of(two, "").stdev, std::sqrt(2.0));
+}
+
+}  // namespace
+}  // namespace forebay::emulate

@@ -1,0 +1,469 @@
+// The engine and its public face, over a memory store filled by the formats' own writers.
+#include "forebay/loader.h"
+
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "base/random.h"
+#include "loader/buffer_pool.h"
+#include "loader/engine.h"
+#include "loader/stripe.h"
+
+namespace forebay::loader {
+namespace {
+
+using testing::HasSubstr;
+
+// Files of `format` in a store, with an index over them.
+class Data {
+ public:
+  Data(const std::string& spec, std::string_view format, int files, uint64_t samples_per_file = 1) {
+    store = std::move(storage::open_store(spec, "test")).value();
+    const formats::Format* f = formats::find_format(format);
+    for (int i = 0; i < files; ++i) {
+      formats::FileSpec file;
+      file.path = fmt::format("img_{:03}.{}", i, format);
+      file.rows = 20 + static_cast<uint64_t>(i);
+      file.columns = 30;
+      file.sample_count = samples_per_file;
+      file.seed = static_cast<uint64_t>(i);
+      auto writer = std::move(store->create(file.path)).value();
+      EXPECT_TRUE(f->write(*writer, store->capabilities().can_patch, file).ok());
+      EXPECT_TRUE(writer->publish().ok());
+    }
+    open(f, samples_per_file);
+  }
+
+  void open(const formats::Format* format, uint64_t samples_per_file) {
+    dataset::IndexOptions options;
+    options.format = format;
+    options.samples_per_file = samples_per_file;
+    index = std::move(dataset::Index::open(*store, options)).value();
+  }
+
+  dataset::Order order(dataset::OrderKind kind = dataset::OrderKind::kFull) const {
+    dataset::OrderOptions options;
+    options.kind = kind;
+    options.sample_count = index->sample_count();
+    options.seed = 5;
+    options.shard_samples = index->samples_per_file_max();
+    return *dataset::Order::make(options);
+  }
+
+  std::unique_ptr<storage::Store> store;
+  std::unique_ptr<dataset::Index> index;
+};
+
+std::vector<uint64_t> drain(Engine& engine, uint64_t epoch = 0) {
+  std::vector<uint64_t> seen;
+  engine.begin_epoch(epoch, 0, UINT64_MAX);
+  for (;;) {
+    auto batch = engine.next({});
+    EXPECT_TRUE(batch.ok()) << batch.error().message;
+    if (!batch.ok() || !*batch) return seen;
+    for (const LoadedSample& sample : (*batch)->samples()) seen.push_back(sample.sample);
+  }
+}
+
+class Engines : public testing::TestWithParam<std::tuple<const char*, Payload, bool>> {};
+
+TEST_P(Engines, DeliverEverySampleOnceInTheOrderAsked) {
+  const auto [format, payload, keep] = GetParam();
+  Data data("memory", format, 23);
+  const dataset::Order order = data.order();
+  EngineOptions options;
+  options.batch_size = 4;
+  options.payload = payload;
+  options.keep_samples = keep;
+  options.decode_threads = 2;
+  options.tail = Tail::kAll;
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+    std::vector<uint64_t> expected;
+    for (uint64_t p = 0; p < 23; ++p) expected.push_back(order.sample_at(epoch, p));
+    EXPECT_EQ(drain(*engine, epoch), expected);
+  }
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.samples, 69u);
+  EXPECT_GT(stats.file_bytes, 0u);
+  EXPECT_GT(stats.payload_bytes, 0u);
+  EXPECT_EQ(stats.bad_count, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats, Engines,
+    testing::Combine(testing::Values("npz", "npy", "jpeg", "png", "tfrecord", "raw"),
+                     testing::Values(Payload::kBytes, Payload::kDecode), testing::Bool()));
+
+class ManySampleFiles : public testing::TestWithParam<const char*> {};
+
+TEST_P(ManySampleFiles, AreReadByRecordInEveryOrder) {
+  Data data("memory", GetParam(), 5, 7);
+  ASSERT_EQ(data.index->sample_count(), 35u);
+  for (const auto kind : {dataset::OrderKind::kSequential, dataset::OrderKind::kWindowed,
+                          dataset::OrderKind::kFull}) {
+    const dataset::Order order = data.order(kind);
+    EngineOptions options;
+    options.batch_size = 5;
+    options.keep_samples = true;
+    options.format.samples_per_file = 7;
+    auto engine =
+        std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+    std::vector<uint64_t> seen = drain(*engine);
+    std::sort(seen.begin(), seen.end());
+    std::vector<uint64_t> all(35);
+    std::iota(all.begin(), all.end(), uint64_t{0});
+    EXPECT_EQ(seen, all);
+    if (kind != dataset::OrderKind::kFull) {
+      // Each file is read about once: records in windows do not multiply the bytes.
+      EXPECT_LE(engine->stats().file_bytes, data.index->summary().bytes * 5 / 4);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, ManySampleFiles, testing::Values("npz", "npy", "tfrecord"));
+
+TEST(Engine, RanksShareAnEpochWithoutOverlap) {
+  Data data("memory", "raw", 50);
+  const dataset::Order order = data.order();
+  for (uint64_t world = 1; world <= 16; ++world) {
+    std::multiset<uint64_t> seen;
+    uint64_t steps = UINT64_MAX;
+    for (uint64_t rank = 0; rank < world; ++rank) {
+      EngineOptions options;
+      options.batch_size = 3;
+      options.rank = rank;
+      options.world_size = world;
+      auto engine =
+          std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+      const std::vector<uint64_t> mine = drain(*engine);
+      seen.insert(mine.begin(), mine.end());
+      if (rank == 0) steps = mine.size() / 3;
+      EXPECT_EQ(mine.size(), steps * 3) << "every rank has the same number of whole batches";
+    }
+    EXPECT_EQ(seen.size(), 50 / (3 * world) * 3 * world);
+    EXPECT_EQ(std::set<uint64_t>(seen.begin(), seen.end()).size(), seen.size());
+  }
+}
+
+TEST(Engine, BeginningAtAStepGivesTheBatchesThatWouldHaveFollowed) {
+  Data data("memory", "npz", 20);
+  const dataset::Order order = data.order();
+  EngineOptions options;
+  options.batch_size = 2;
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  const std::vector<uint64_t> whole = drain(*engine, 4);
+  engine->begin_epoch(4, 6, UINT64_MAX);
+  std::vector<uint64_t> rest;
+  while (auto batch = std::move(engine->next({})).value())
+    for (const LoadedSample& s : batch->samples()) rest.push_back(s.sample);
+  EXPECT_EQ(rest, std::vector<uint64_t>(whole.begin() + 12, whole.end()));
+}
+
+TEST(Engine, AnAbandonedEpochLeavesNothingBehind) {
+  Data data("slow:latency=2ms,over=memory", "raw", 40);
+  const dataset::Order order = data.order();
+  EngineOptions options;
+  options.batch_size = 4;
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  for (int i = 0; i < 5; ++i) {
+    engine->begin_epoch(0, 0, UINT64_MAX);
+    ASSERT_TRUE(engine->next({}).ok());
+  }
+  EXPECT_EQ(drain(*engine).size(), 40u);
+}
+
+// Whatever operation fails, the flow ends with a named error, or the sample is skipped and counted.
+TEST(Engine, EveryFailingReadIsNamedOrSkipped) {
+  for (const char* kind : {"error", "short", "vanish", "corrupt"}) {
+    for (const OnError policy : {OnError::kRaise, OnError::kSkip, OnError::kReplace}) {
+      for (int k = 1; k <= 12; ++k) {
+        Data good("memory", "npz", 1);  // only to know the format works
+        auto store = std::move(storage::open_store(
+                                   fmt::format("faulty:kind={},fail_at={},over=memory", kind,
+                                               k + 61),
+                                   "test"))
+                         .value();
+        const formats::Format* npz = formats::find_format("npz");
+        for (int i = 0; i < 12; ++i) {
+          formats::FileSpec file{.path = fmt::format("a{:02}.npz", i), .rows = 8, .columns = 8};
+          auto writer = store->create(file.path);
+          if (!writer.ok()) continue;
+          npz->write(**writer, false, file).ignore("the fault may strike here already");
+          (*writer)->publish().ignore("the fault may strike here already");
+        }
+        dataset::IndexOptions index_options;
+        index_options.format = npz;
+        index_options.samples_per_file = 1;
+        auto index = dataset::Index::open(*store, index_options);
+        if (!index.ok()) continue;
+        dataset::OrderOptions order_options;
+        order_options.sample_count = (*index)->sample_count();
+        const dataset::Order order = *dataset::Order::make(order_options);
+        EngineOptions options;
+        options.batch_size = 3;
+        options.on_error = policy;
+        auto engine = std::move(Engine::open(*store, **index, order, options, nullptr)).value();
+        engine->begin_epoch(0, 0, UINT64_MAX);
+        uint64_t samples = 0;
+        Status ended;
+        for (;;) {
+          auto batch = engine->next({});
+          if (!batch.ok()) {
+            ended = batch.error();
+            break;
+          }
+          if (!*batch) break;
+          samples += (*batch)->samples().size();
+        }
+        const EngineStats stats = engine->stats();
+        if (policy == OnError::kRaise) {
+          EXPECT_EQ(ended.ok(), stats.bad_count == 0);
+        } else {
+          EXPECT_TRUE(ended.ok()) << ended.error().message;
+          if (policy == OnError::kSkip) {
+            EXPECT_EQ(samples + stats.bad_count, (*index)->sample_count() / 3 * 3);
+          }
+        }
+        for (const BadRecord& bad : stats.bad_records) EXPECT_THAT(bad.cause, HasSubstr(".npz"));
+      }
+    }
+  }
+}
+
+TEST(Engine, AllowanceOfBadRecordsEndsTheFlow) {
+  Data data("memory", "npz", 10);
+  for (int i = 0; i < 5; ++i) {
+    const std::vector<std::byte> junk(900, std::byte{7});
+    ASSERT_TRUE(storage::write_file(*data.store, fmt::format("img_{:03}.npz", i), junk).ok());
+  }
+  data.open(formats::find_format("npz"), 1);
+  const dataset::Order order = data.order(dataset::OrderKind::kSequential);
+  EngineOptions options;
+  options.batch_size = 5;
+  options.on_error = OnError::kSkip;
+  options.errors_max = 3;
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  engine->begin_epoch(0, 0, UINT64_MAX);
+  const auto batch = engine->next({});
+  ASSERT_FALSE(batch.ok());
+  EXPECT_EQ(batch.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(batch.error().message, HasSubstr("more than 3 bad records"));
+}
+
+TEST(Engine, ReplaceFillsTheBatchFromItsOwnGoodSamples) {
+  Data data("memory", "npz", 8);
+  const std::vector<std::byte> junk(900, std::byte{7});
+  ASSERT_TRUE(storage::write_file(*data.store, "img_002.npz", junk).ok());
+  data.open(formats::find_format("npz"), 1);
+  const dataset::Order order = data.order(dataset::OrderKind::kSequential);
+  EngineOptions options;
+  options.batch_size = 4;
+  options.on_error = OnError::kReplace;
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  engine->begin_epoch(0, 0, UINT64_MAX);
+  auto batch = std::move(engine->next({})).value();
+  ASSERT_EQ(batch->samples().size(), 4u);
+  EXPECT_EQ(std::count_if(batch->samples().begin(), batch->samples().end(),
+                          [](const LoadedSample& s) { return s.is_replaced; }),
+            1);
+}
+
+TEST(Engine, StopReleasesAWaitingConsumer) {
+  Data data("slow:latency=60s,over=memory", "raw", 4);
+  const dataset::Order order = data.order();
+  EngineOptions options;
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  engine->begin_epoch(0, 0, UINT64_MAX);
+  std::stop_source stop;
+  std::jthread stopper([&] { stop.request_stop(); });
+  const auto batch = engine->next(stop.get_token());
+  ASSERT_FALSE(batch.ok());
+  EXPECT_EQ(batch.error().code, ErrorCode::kCancelled);
+}
+
+TEST(Engine, AStalledReadIsAnErrorThatNamesTheFile) {
+  Data data("slow:latency=60s,over=memory", "raw", 4);
+  const dataset::Order order = data.order();
+  EngineOptions options;
+  options.stall_limit_ns = 1;
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  engine->begin_epoch(0, 0, UINT64_MAX);
+  const auto batch = engine->next({});
+  ASSERT_FALSE(batch.ok());
+  EXPECT_THAT(batch.error().message, HasSubstr("img_"));
+}
+
+TEST(Engine, WindowBoundsWhatIsReadAhead) {
+  Data data("memory", "jpeg", 60);
+  const dataset::Order order = data.order();
+  EngineOptions options;
+  options.batch_size = 30;
+  options.window_bytes = 8192;
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  EXPECT_EQ(drain(*engine).size(), 60u);
+  // One 4 KiB page per small file in flight, and one more that was being handed over.
+  EXPECT_LE(engine->stats().buffer_bytes_max, 64u * 1024);
+}
+
+TEST(Engine, RefusesOptionsOutOfRange) {
+  Data data("memory", "raw", 2);
+  const dataset::Order order = data.order();
+  EngineOptions options;
+  options.batch_size = 0;
+  EXPECT_EQ(Engine::open(*data.store, *data.index, order, options, nullptr).error().code,
+            ErrorCode::kInvalidArgument);
+  options = {};
+  options.rank = 1;
+  EXPECT_FALSE(Engine::open(*data.store, *data.index, order, options, nullptr).ok());
+}
+
+TEST(Batch, WaitIsSplitByWhatItsLastSampleWasDoing) {
+  // 10 ms latency, no decoding: all of the wait is fetch.
+  Data data("slow:latency=10ms,over=memory", "raw", 2);
+  const dataset::Order order = data.order();
+  EngineOptions options;
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  engine->begin_epoch(0, 0, UINT64_MAX);
+  auto batch = std::move(engine->next({})).value();
+  const Batch::Wait wait = batch->explain_wait(batch->ready_ns() - 5'000'000, batch->ready_ns());
+  EXPECT_EQ(wait.fetch_ns + wait.decode_ns, 5'000'000);
+  EXPECT_GE(wait.fetch_ns, 4'000'000);
+}
+
+TEST(Stripe, CoversEachSampleOnceForAllCountsRanksAndBatches) {
+  for (uint64_t count : {0, 1, 2, 7, 11, 64, 145, 100})
+    for (uint64_t world = 1; world <= 7; ++world)
+      for (uint64_t batch : {1, 2, 3, 16})
+        for (const Tail tail : {Tail::kDrop, Tail::kEven, Tail::kAll}) {
+          const Stripe stripe{count, batch, world, tail};
+          std::set<uint64_t> seen;
+          uint64_t total = 0, fewest = UINT64_MAX, most = 0;
+          for (uint64_t rank = 0; rank < world; ++rank) {
+            fewest = std::min(fewest, stripe.steps(rank));
+            most = std::max(most, stripe.steps(rank));
+            for (uint64_t step = 0; step < stripe.steps(rank); ++step) {
+              EXPECT_GT(stripe.batch_samples(step, rank), 0u);
+              for (uint64_t slot = 0; slot < stripe.batch_samples(step, rank); ++slot, ++total)
+                seen.insert(stripe.position(step, rank, slot));
+            }
+          }
+          EXPECT_EQ(seen.size(), total);
+          if (tail == Tail::kAll) {
+            EXPECT_EQ(total, count);
+          } else {
+            EXPECT_EQ(fewest, most);
+          }
+        }
+}
+
+TEST(BufferPool, ReusesBuffersAndOutlivesItself) {
+  BufferRef kept;
+  {
+    BufferPool pool(1 << 20);
+    const std::byte* first = pool.acquire(5000)->data;
+    EXPECT_EQ(pool.acquire(5000)->data, first);
+    EXPECT_EQ(pool.bytes_in_use(), 0u);
+    kept = pool.acquire(100);
+  }
+  kept->data[0] = std::byte{1};
+}
+
+// --- the public face ---
+
+class LoaderOnFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "forebay_loader_test";
+    std::filesystem::remove_all(folder_);
+    auto store = std::move(storage::open_store("local", folder_)).value();
+    for (int i = 0; i < 13; ++i) {
+      formats::FileSpec file{.path = fmt::format("class{}/{:02}.npy", i % 3, i),
+                             .rows = 4 + static_cast<uint64_t>(i), .columns = 5,
+                             .seed = static_cast<uint64_t>(i)};
+      auto writer = std::move(store->create(file.path)).value();
+      ASSERT_TRUE(formats::find_format("npy")->write(*writer, true, file).ok());
+      ASSERT_TRUE(writer->publish().ok());
+    }
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  LoaderOptions options() const {
+    LoaderOptions options;
+    options.data = folder_;
+    options.batch_size = 3;
+    options.shuffle = Shuffle::kFull;
+    options.seed = 11;
+    options.tail = forebay::Tail::kAll;
+    return options;
+  }
+
+  static std::vector<uint64_t> ids(Loader& loader, int batches) {
+    std::vector<uint64_t> seen;
+    for (int i = 0; i < batches; ++i) {
+      auto batch = std::move(loader.next()).value();
+      if (!batch) continue;
+      for (const Sample& sample : batch->samples()) seen.push_back(sample.id);
+    }
+    return seen;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(LoaderOnFiles, GivesShapesPathsAndBytes) {
+  auto loader = std::move(Loader::open(options())).value();
+  EXPECT_EQ(loader->sample_count(), 13u);
+  EXPECT_EQ(loader->batches_per_epoch(), 5u);
+  EXPECT_EQ(loader->order_entropy(), 1);
+  auto batch = std::move(loader->next()).value();
+  for (const Sample& sample : batch->samples()) {
+    EXPECT_THAT(std::string(sample.path), HasSubstr(".npy"));
+    EXPECT_EQ(sample.element_type, "uint8");
+    uint64_t elements = 1;
+    for (const uint64_t side : sample.shape) elements *= side;
+    EXPECT_EQ(sample.bytes.size(), elements);
+  }
+}
+
+TEST_F(LoaderOnFiles, ResumesExactlyWhereAnotherStopped) {
+  auto whole = std::move(Loader::open(options())).value();
+  const std::vector<uint64_t> all = ids(*whole, 12);  // two epochs and their ends
+  for (int stop_after = 0; stop_after < 12; ++stop_after) {
+    auto first = std::move(Loader::open(options())).value();
+    std::vector<uint64_t> seen = ids(*first, stop_after);
+    auto second = std::move(Loader::open(options())).value();
+    ASSERT_TRUE(second->restore(first->state()).ok());
+    const std::vector<uint64_t> rest = ids(*second, 12 - stop_after);
+    seen.insert(seen.end(), rest.begin(), rest.end());
+    EXPECT_EQ(seen, all) << "stopped after " << stop_after;
+  }
+}
+
+TEST_F(LoaderOnFiles, RefusesAStateOfAnotherDataSet) {
+  auto loader = std::move(Loader::open(options())).value();
+  LoaderState state = loader->state();
+  state.fingerprint ^= 1;
+  EXPECT_THAT(loader->restore(state).error().message, HasSubstr("another data set"));
+}
+
+TEST_F(LoaderOnFiles, SaysWhatItFoundWhenThereAreNoSamples) {
+  LoaderOptions other = options();
+  other.format = "jpeg";
+  const auto loader = Loader::open(other);
+  ASSERT_FALSE(loader.ok());
+  EXPECT_EQ(loader.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(loader.error().message, HasSubstr("no samples"));
+}
+
+}  // namespace
+}  // namespace forebay::loader

@@ -1,0 +1,31 @@
+#!/bin/bash
+# The demonstration: a data set made on the spot, then a folder of images that nobody generated.
+# usage: tools/demo.sh [WORK_FOLDER]
+set -euo pipefail
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
+forebay="${FOREBAY:-$root/build/release/bin/forebay}"
+work="${1:-$root/build/demo}"
+mkdir -p "$work"
+cd "$work"
+
+# Runs a command after showing it. Exit code 3 (the gate was not met) is a result, not a failure.
+show() {
+  printf '\n$ forebay %s\n' "$*"
+  local code=0
+  "$forebay" "$@" || code=$?
+  [ "$code" -eq 0 ] || [ "$code" -eq 3 ] || exit "$code"
+}
+
+show generate demo --data data
+show run demo --data data --accelerators 2
+
+# Real pictures: FOREBAY_REAL_DATA when it is there, else the ones that came with the tests.
+images="$root/tests/golden"
+for candidate in "${FOREBAY_REAL_DATA:-}" "$root/../shared/real"; do
+  if [ -n "$candidate" ] && [ -d "$candidate/exif-orientation" ]; then
+    images="$candidate/exif-orientation"
+    break
+  fi
+done
+show inspect "$images" --format jpeg
+show run demo_images --data "$images" dataset.format=jpeg reader.batch_size=2
