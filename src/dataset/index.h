@@ -18,7 +18,7 @@ namespace forebay::dataset {
 
 struct IndexOptions {
   std::string folder;                       // below the store's root: "train"; "" = all
-  std::string only_file;                      // a data set of this one file; "" = the folder
+  std::string only_file;                    // a data set of this one file; "" = the folder
   const formats::Format* format = nullptr;  // null: the format most files have
   uint64_t samples_per_file = 0;            // as the workload says; 0 = ask each file
   uint64_t record_bytes = 0;                // raw only
