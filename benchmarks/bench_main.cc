@@ -108,9 +108,10 @@ class Bench {
   explicit Bench(Settings settings) : settings_(std::move(settings)) {}
 
   void run() {
-    std::printf("%d threads, %s, page cache warmed by reading every file before each row unless "
-                "it says cold\n",
-                settings_.threads, sys::host().cpu_model.c_str());
+    std::printf(
+        "%d threads, %s, page cache warmed by reading every file before each row unless "
+        "it says cold\n",
+        settings_.threads, sys::host().cpu_model.c_str());
     std::printf("%-46s %-9s %6s  %7s  %-5s %-7s %s\n", "row (ours / floor)", "target", "median",
                 "MAD", "n", "", "ours | floor");
     if (wants("bytes")) {
@@ -159,16 +160,17 @@ class Bench {
     const Pair pair = interleave(
         settings_.rounds,
         [&] {
-          return timed([&] { return pread_loop(set.paths, settings_.threads, kPiece, Check::kNone); });
+          return timed(
+              [&] { return pread_loop(set.paths, settings_.threads, kPiece, Check::kNone); });
         },
         [&] {
           return timed([&] {
             return set.epoch(*set.store, settings_.threads, loader::Payload::kBytes, 7, false);
           });
         });
-    const std::string rates = fmt::format(
-        "{} | {}", base::format_bytes_per_second(median_rate(pair.ours)),
-        base::format_bytes_per_second(median_rate(pair.floor)));
+    const std::string rates =
+        fmt::format("{} | {}", base::format_bytes_per_second(median_rate(pair.ours)),
+                    base::format_bytes_per_second(median_rate(pair.floor)));
     report({name + ": rate", ">= 0.95", 0.95, true, rate_ratio(pair), rates});
     report({name + ": CPU", "<= 1.10", 1.10, false, cpu_ratio(pair),
             fmt::format("{:.1f} | {:.1f} ms/GB", 1e12 * median_cpu_per_amount(pair.ours),
@@ -187,9 +189,9 @@ class Bench {
             return set.epoch(*set.store, settings_.threads, loader::Payload::kBytes, 64, true);
           });
         });
-    report({"bytes, npz 4.6 KB: files/s", ">= 0.80", 0.80, true, rate_ratio(pair),
-            fmt::format("{:.0f} | {:.0f} files/s", median_rate(pair.ours),
-                        median_rate(pair.floor))});
+    report(
+        {"bytes, npz 4.6 KB: files/s", ">= 0.80", 0.80, true, rate_ratio(pair),
+         fmt::format("{:.0f} | {:.0f} files/s", median_rate(pair.ours), median_rate(pair.floor))});
   }
 
   void decode_npz() const {
@@ -293,8 +295,7 @@ class Bench {
     options.samples_per_file = 0;
     const auto index = must(dataset::Index::open(*store, options));
     const Pair pair = interleave(
-        std::min(settings_.rounds, 5),
-        [&] { return run_fio(path, size, fio_engine); },
+        std::min(settings_.rounds, 5), [&] { return run_fio(path, size, fio_engine); },
         [&] {
           must(Result<int>(sys::evict_from_page_cache(path).ok() ? 0 : 1));
           FB_CHECK(must(sys::cached_bytes(path)).cached_bytes == 0);
@@ -381,24 +382,24 @@ class Bench {
     std::vector<double> utilisation, memory;
     std::string limit;
     for (int round = 0; round < std::min(settings_.rounds, 3); ++round) {
-      const emulate::RunResult result =
-          emulate_run({"dataset.num_files_train=112", "train.epochs=2", "workflow.checkpoint=False",
-                       settings_.smoke ? "train.computation_time=0.01"
-                                       : "train.computation_time=0.323"},
-                      "unet3d_h100", folder, accelerators, payload);
+      const emulate::RunResult result = emulate_run(
+          {"dataset.num_files_train=112", "train.epochs=2", "workflow.checkpoint=False",
+           settings_.smoke ? "train.computation_time=0.01" : "train.computation_time=0.323"},
+          "unet3d_h100", folder, accelerators, payload);
       utilisation.push_back(result.au.mean.value_or(0) / 0.90);
       const double batch = 7 * 146600628.0;
       const double bound = (2 + 2) * batch * accelerators + 64 * 1048576.0;
       memory.push_back(static_cast<double>(result.peak_resident_bytes) / bound);
-      limit = fmt::format("AU {:.1f} %, {}, peak memory {}",
-                          100 * result.au.mean.value_or(0),
-                          base::format_bytes_per_second(result.file_bytes_per_second.mean.value_or(0)),
-                          base::format_memory(static_cast<double>(result.peak_resident_bytes)));
+      limit =
+          fmt::format("AU {:.1f} %, {}, peak memory {}", 100 * result.au.mean.value_or(0),
+                      base::format_bytes_per_second(result.file_bytes_per_second.mean.value_or(0)),
+                      base::format_memory(static_cast<double>(result.peak_resident_bytes)));
     }
     report({fmt::format("unet3d_h100 x {}, {}: AU / 0.90", accelerators, payload), ">= 1.00", 1.0,
             true, summarise(utilisation), limit});
     report({fmt::format("unet3d_h100 x {}, {}: memory / bound", accelerators, payload), "<= 1.00",
-            1.0, false, summarise(memory), "bound: (prefetch + 2) x batch x accelerators + 64 MiB"});
+            1.0, false, summarise(memory),
+            "bound: (prefetch + 2) x batch x accelerators + 64 MiB"});
   }
 
   // Seconds beyond reading the first batch, over the 0.1 s that are allowed.
@@ -418,9 +419,9 @@ class Bench {
       last = result.start_to_first_batch_seconds - read.wall_seconds;
       over.push_back(std::max(0.0, last) / 0.1);
     }
-    report({"start to first batch beyond its read / 100 ms", "<= 1.00", 1.0, false,
-            summarise(over), fmt::format("{} (index, order, engines; process start excluded)",
-                                         base::format_seconds(last))});
+    report({"start to first batch beyond its read / 100 ms", "<= 1.00", 1.0, false, summarise(over),
+            fmt::format("{} (index, order, engines; process start excluded)",
+                        base::format_seconds(last))});
   }
 
   const Settings settings_;
@@ -434,15 +435,21 @@ int main(int argc, char** argv) {
   settings.threads = forebay::sys::usable_cpu_count();
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--smoke") settings.smoke = true;
-    else if (word == "--rows" && i + 1 < argc) settings.rows = argv[++i];
-    else if (word == "--json" && i + 1 < argc) settings.json = argv[++i];
-    else if (word == "--rounds" && i + 1 < argc) settings.rounds = std::atoi(argv[++i]);
-    else settings.folder = word;
+    if (word == "--smoke")
+      settings.smoke = true;
+    else if (word == "--rows" && i + 1 < argc)
+      settings.rows = argv[++i];
+    else if (word == "--json" && i + 1 < argc)
+      settings.json = argv[++i];
+    else if (word == "--rounds" && i + 1 < argc)
+      settings.rounds = std::atoi(argv[++i]);
+    else
+      settings.folder = word;
   }
   if (settings.folder.empty() || settings.rounds < 1) {
-    std::fprintf(stderr,
-                 "usage: forebay_bench FOLDER [--smoke] [--rows PREFIX] [--json FILE] [--rounds N]\n");
+    std::fprintf(
+        stderr,
+        "usage: forebay_bench FOLDER [--smoke] [--rows PREFIX] [--json FILE] [--rounds N]\n");
     return 2;
   }
   forebay::bench::Bench(settings).run();

@@ -55,8 +55,7 @@ double pread_loop(const std::vector<std::string>& files, int threads, uint64_t p
       uint32_t crc = 0;
       off_t at = 0;
       for (ssize_t got; (got = pread(fd, buffer.data, piece_bytes, at)) > 0; at += got)
-        if (check == Check::kCrc32)
-          crc = base::crc32(crc, {buffer.data, static_cast<size_t>(got)});
+        if (check == Check::kCrc32) crc = base::crc32(crc, {buffer.data, static_cast<size_t>(got)});
       sink ^= crc;
       bytes += static_cast<double>(at);
       close(fd);

@@ -9,16 +9,16 @@ namespace forebay::bench {
 
 enum class Check { kNone, kCrc32 };
 
-// `threads` threads take the files in turn: open, pread in pieces into one reused buffer, close, and
-// optionally the CRC32 of each piece while it is hot. Returns the bytes read.
+// `threads` threads take the files in turn: open, pread in pieces into one reused buffer, close,
+// and optionally the CRC32 of each piece while it is hot. Returns the bytes read.
 double pread_loop(const std::vector<std::string>& files, int threads, uint64_t piece_bytes,
                   Check check);
 
 // The same for small files, whole into one reused buffer. Returns the number of files.
 double open_read_close_loop(const std::vector<std::string>& files, int threads);
 
-// libjpeg-turbo on bytes in memory, one handle per thread, into one reused buffer. Returns the number
-// of images.
+// libjpeg-turbo on bytes in memory, one handle per thread, into one reused buffer. Returns the
+// number of images.
 double jpeg_loop(const std::vector<std::vector<unsigned char>>& images, int threads);
 
 // write() of 1 MiB blocks into new files of the given sizes, one after the other, synced each when

@@ -29,13 +29,18 @@ std::vector<double> map(const std::vector<Sample>& samples, F f) {
   return values;
 }
 
-double rate(const Sample& s) { return s.amount / s.wall_seconds; }
-double cost(const Sample& s) { return s.cpu_seconds / s.amount; }
+double rate(const Sample& s) {
+  return s.amount / s.wall_seconds;
+}
+double cost(const Sample& s) {
+  return s.cpu_seconds / s.amount;
+}
 
 template <class F>
 Summary ratio(const Pair& pair, F f) {
   std::vector<double> ratios;
-  for (size_t i = 0; i < pair.ours.size(); ++i) ratios.push_back(f(pair.ours[i]) / f(pair.floor[i]));
+  for (size_t i = 0; i < pair.ours.size(); ++i)
+    ratios.push_back(f(pair.ours[i]) / f(pair.floor[i]));
   return summarise(ratios);
 }
 
@@ -74,9 +79,15 @@ Pair interleave(int rounds, const std::function<Sample()>& floor,
   return pair;
 }
 
-Summary rate_ratio(const Pair& pair) { return ratio(pair, rate); }
-Summary cpu_ratio(const Pair& pair) { return ratio(pair, cost); }
-double median_rate(const std::vector<Sample>& samples) { return median(map(samples, rate)); }
+Summary rate_ratio(const Pair& pair) {
+  return ratio(pair, rate);
+}
+Summary cpu_ratio(const Pair& pair) {
+  return ratio(pair, cost);
+}
+double median_rate(const std::vector<Sample>& samples) {
+  return median(map(samples, rate));
+}
 double median_cpu_per_amount(const std::vector<Sample>& samples) {
   return median(map(samples, cost));
 }
@@ -91,14 +102,13 @@ void print_row(const Row& row) {
 void append_json(const std::string& path, const Row& row, bool is_smoke) {
   if (path.empty()) return;
   const sys::Host host = sys::host();
-  nlohmann::ordered_json json{
-      {"schema_version", 1},       {"name", row.name},
-      {"target", row.target},      {"ratio_median", row.ratio.median},
-      {"ratio_mad", row.ratio.mad}, {"n", row.ratio.n},
-      {"is_met", row.is_met()},    {"detail", row.detail},
-      {"is_smoke", is_smoke},      {"host", host.name},
-      {"kernel", host.kernel},     {"cpu_model", host.cpu_model},
-      {"cpu_count", host.cpu_count}, {"time", std::time(nullptr)}};
+  nlohmann::ordered_json json{{"schema_version", 1},         {"name", row.name},
+                              {"target", row.target},        {"ratio_median", row.ratio.median},
+                              {"ratio_mad", row.ratio.mad},  {"n", row.ratio.n},
+                              {"is_met", row.is_met()},      {"detail", row.detail},
+                              {"is_smoke", is_smoke},        {"host", host.name},
+                              {"kernel", host.kernel},       {"cpu_model", host.cpu_model},
+                              {"cpu_count", host.cpu_count}, {"time", std::time(nullptr)}};
   if (std::FILE* file = std::fopen(path.c_str(), "ae")) {
     std::fprintf(file, "%s\n", json.dump().c_str());
     std::fclose(file);

@@ -11,11 +11,11 @@ namespace forebay::bench {
 struct Sample {
   double wall_seconds = 0;
   double cpu_seconds = 0;
-  double amount = 0;   // bytes or files done
+  double amount = 0;  // bytes or files done
 };
 
 struct Summary {
-  double median = 0, mad = 0;   // mad: median absolute deviation
+  double median = 0, mad = 0;  // mad: median absolute deviation
   size_t n = 0;
 };
 Summary summarise(std::vector<double> values);
@@ -33,11 +33,11 @@ Pair interleave(int rounds, const std::function<Sample()>& floor,
 // One line of the table: what was asked, what was seen.
 struct Row {
   std::string name;
-  std::string target;      // ">= 0.95"
+  std::string target;  // ">= 0.95"
   double target_value = 0;
   bool higher_is_better = true;
   Summary ratio;
-  std::string detail;      // absolute figures and how the cache was made
+  std::string detail;  // absolute figures and how the cache was made
   bool is_met() const {
     return higher_is_better ? ratio.median >= target_value : ratio.median <= target_value;
   }

@@ -38,28 +38,28 @@ enum class Tail {
 };
 
 struct LoaderOptions {
-  std::string data;                  // folder: class/name.jpg, train/img_*.npz, any nesting
-  std::string storage = "local";     // driver and its options, as `forebay list stores` shows them
-  std::string format;                // "" = what most files are
-  uint64_t samples_per_file = 1;     // 0 = ask each file
-  uint64_t record_bytes = 0;         // raw files: size of one record; 0 = a file is one
+  std::string data;               // folder: class/name.jpg, train/img_*.npz, any nesting
+  std::string storage = "local";  // driver and its options, as `forebay list stores` shows them
+  std::string format;             // "" = what most files are
+  uint64_t samples_per_file = 1;  // 0 = ask each file
+  uint64_t record_bytes = 0;      // raw files: size of one record; 0 = a file is one
   uint64_t batch_size = 1;
   Tail tail = Tail::kDrop;
   Shuffle shuffle = Shuffle::kOff;
-  uint64_t window_shards = 1;        // kWindowed: files mixed with each other
+  uint64_t window_shards = 1;  // kWindowed: files mixed with each other
   uint64_t seed = 0;
-  bool change_each_epoch = true;     // shuffle anew in each epoch
+  bool change_each_epoch = true;  // shuffle anew in each epoch
   uint64_t rank = 0, world_size = 1;
-  uint64_t prefetch_batches = 2;     // ready ahead of the consumer
-  int fetch_depth = 4;               // reads in flight
+  uint64_t prefetch_batches = 2;  // ready ahead of the consumer
+  int fetch_depth = 4;            // reads in flight
   int decode_threads = 2;
-  bool as_ready = false;             // batches as they finish instead of in order
+  bool as_ready = false;  // batches as they finish instead of in order
   OnError on_error = OnError::kRaise;
-  uint64_t errors_max = UINT64_MAX;  // bad records allowed with kSkip and kReplace
-  uint64_t read_ahead_bytes = 32 << 20;   // read but not yet decoded
-  bool convert_to_rgb = false;       // images: always three channels
-  bool apply_orientation = true;     // images: turn as EXIF says
-  std::string index_cache;           // file that remembers what the data set holds; "" = none
+  uint64_t errors_max = UINT64_MAX;      // bad records allowed with kSkip and kReplace
+  uint64_t read_ahead_bytes = 32 << 20;  // read but not yet decoded
+  bool convert_to_rgb = false;           // images: always three channels
+  bool apply_orientation = true;         // images: turn as EXIF says
+  std::string index_cache;               // file that remembers what the data set holds; "" = none
 };
 
 struct Sample {
@@ -75,12 +75,12 @@ class Batch {
  public:
   Batch(Batch&&) noexcept;
   Batch& operator=(Batch&&) noexcept;
-  ~Batch();   // gives its memory back to the loader
+  ~Batch();  // gives its memory back to the loader
 
   uint64_t epoch() const;
   uint64_t step() const;
   std::span<const Sample> samples() const;
-  uint64_t skipped() const;          // bad records left out
+  uint64_t skipped() const;  // bad records left out
 
  private:
   friend class Loader;
@@ -91,18 +91,18 @@ class Batch {
 
 struct LoaderStats {
   uint64_t reads = 0, file_bytes = 0, payload_bytes = 0, samples = 0, batches = 0, bad_records = 0;
-  double fetch_busy_seconds = 0;     // reads in flight, all together
-  double decode_busy_seconds = 0;    // decode threads, all together
+  double fetch_busy_seconds = 0;   // reads in flight, all together
+  double decode_busy_seconds = 0;  // decode threads, all together
   double decode_idle_seconds = 0;
   double consumer_wait_seconds = 0;  // next() waited for a batch
   uint64_t buffer_bytes_max = 0;
-  std::vector<std::string> bad;      // the first 100: file, place and cause
+  std::vector<std::string> bad;  // the first 100: file, place and cause
 };
 
 // Where a loader stands. Restoring it gives exactly the batches that would have followed.
 struct LoaderState {
   uint64_t seed = 0, epoch = 0, step = 0;
-  uint64_t fingerprint = 0;          // of the data set: restoring refuses another one
+  uint64_t fingerprint = 0;  // of the data set: restoring refuses another one
 };
 
 class Loader {
@@ -112,8 +112,8 @@ class Loader {
   ~Loader();
 
   uint64_t sample_count() const;
-  uint64_t batches_per_epoch() const;   // of this rank
-  double order_entropy() const;         // 0 = sequential .. 1 = any order is possible
+  uint64_t batches_per_epoch() const;  // of this rank
+  double order_entropy() const;        // 0 = sequential .. 1 = any order is possible
 
   // The next batch; nothing at the end of an epoch, after which the next call begins the next one.
   Result<std::optional<Batch>> next(std::stop_token stop = {});

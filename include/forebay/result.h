@@ -1,5 +1,5 @@
-// A value or the reason there is none. Every failure that input, disks or networks can cause travels
-// as a Result; bugs abort instead (base/check.h).
+// A value or the reason there is none. Every failure that input, disks or networks can cause
+// travels as a Result; bugs abort instead (base/check.h).
 //
 // Values: safe to move between threads, no shared state. A dropped Result is a compiler warning.
 #pragma once
@@ -99,9 +99,9 @@ using Status = Result<void>;
 }  // namespace forebay
 
 // The value of a Result, or return its error from the enclosing function. Once per statement.
-#define FB_TRY(expression)                                          \
-  __extension__({                                                   \
-    auto fb_result = (expression);                                  \
+#define FB_TRY(expression)                                                      \
+  __extension__({                                                               \
+    auto fb_result = (expression);                                              \
     if (!fb_result.ok()) return ::forebay::Error(std::move(fb_result).error()); \
-    std::move(fb_result).take();                                    \
+    std::move(fb_result).take();                                                \
   })

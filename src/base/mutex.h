@@ -47,8 +47,8 @@ class CondVar {
  public:
   // Returns the predicate's last value: false means that a stop was asked for.
   template <class Predicate>
-  bool wait(Mutex& mutex, std::stop_token stop, Predicate predicate) FB_REQUIRES(mutex)
-      FB_NO_THREAD_SAFETY_ANALYSIS {
+  bool wait(Mutex& mutex, std::stop_token stop, Predicate predicate)
+      FB_REQUIRES(mutex) FB_NO_THREAD_SAFETY_ANALYSIS {
     return condition_.wait(mutex, std::move(stop), predicate);
   }
 

@@ -1,7 +1,7 @@
 // Moves items from one stage to the next, bounded in items and in bytes.
 //
-// Any number of threads may push and pop. Two ways to end: close() = no more input, what is queued is
-// still delivered; a stop request = abandon now. When ended, push returns false and pop nothing.
+// Any number of threads may push and pop. Two ways to end: close() = no more input, what is queued
+// is still delivered; a stop request = abandon now. When ended, push returns false and pop nothing.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@
 namespace forebay::base {
 
 struct QueueStats {
-  uint64_t items = 0;          // pushed so far
-  uint64_t bytes = 0;          // pushed so far
-  int64_t push_wait_ns = 0;    // producers waited for room, all threads together
-  int64_t pop_wait_ns = 0;     // consumers waited for items, all threads together
-  size_t items_max = 0;        // most items queued at once
+  uint64_t items = 0;        // pushed so far
+  uint64_t bytes = 0;        // pushed so far
+  int64_t push_wait_ns = 0;  // producers waited for room, all threads together
+  int64_t pop_wait_ns = 0;   // consumers waited for items, all threads together
+  size_t items_max = 0;      // most items queued at once
 };
 
 template <class T>

@@ -9,7 +9,9 @@
 namespace forebay::base {
 namespace {
 
-constexpr uint64_t rotate_left(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
+constexpr uint64_t rotate_left(uint64_t x, int k) {
+  return (x << k) | (x >> (64 - k));
+}
 
 }  // namespace
 
@@ -32,7 +34,9 @@ uint64_t Random::next() {
   return result;
 }
 
-double Random::uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+double Random::uniform() {
+  return static_cast<double>(next() >> 11) * 0x1.0p-53;
+}
 
 uint64_t Random::below(uint64_t bound) {
   FB_DCHECK(bound > 0);
@@ -60,7 +64,9 @@ double Random::normal() {
   return u * factor;
 }
 
-double Random::exponential() { return -std::log1p(-uniform()); }
+double Random::exponential() {
+  return -std::log1p(-uniform());
+}
 
 // Marsaglia and Tsang 2000; shapes below 1 are boosted by one and scaled back.
 double Random::gamma(double shape) {
@@ -119,7 +125,9 @@ struct NumpyLegacyRandom::State {
 };
 
 NumpyLegacyRandom::NumpyLegacyRandom(uint32_t seed) : state_(new State{std::mt19937(seed)}) {}
-NumpyLegacyRandom::~NumpyLegacyRandom() { delete state_; }
+NumpyLegacyRandom::~NumpyLegacyRandom() {
+  delete state_;
+}
 
 double NumpyLegacyRandom::uniform() {
   const uint32_t a = static_cast<uint32_t>(state_->engine()) >> 5;

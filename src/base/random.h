@@ -31,12 +31,12 @@ class Random {
   explicit Random(uint64_t seed);
 
   uint64_t next();
-  double uniform();                        // in [0, 1)
-  uint64_t below(uint64_t bound);          // in [0, bound), without bias; bound > 0
-  double normal();                         // mean 0, standard deviation 1
-  double exponential();                    // mean 1
-  double gamma(double shape);              // scale 1; shape > 0
-  uint64_t poisson(double mean);           // mean >= 0
+  double uniform();                // in [0, 1)
+  uint64_t below(uint64_t bound);  // in [0, bound), without bias; bound > 0
+  double normal();                 // mean 0, standard deviation 1
+  double exponential();            // mean 1
+  double gamma(double shape);      // scale 1; shape > 0
+  uint64_t poisson(double mean);   // mean >= 0
 
   // Incompressible bytes at memory speed. Not the same stream as next().
   void fill(std::span<std::byte> out);

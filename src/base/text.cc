@@ -57,8 +57,7 @@ std::string unknown_name_message(std::string_view kind, std::string_view typed,
   std::sort(sorted.begin(), sorted.end());
   const std::string nearest = nearest_name(typed, known);
   const std::string hint = nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
-  return fmt::format("no {} named '{}'{} (known: {})", kind, typed, hint,
-                     fmt::join(sorted, ", "));
+  return fmt::format("no {} named '{}'{} (known: {})", kind, typed, hint, fmt::join(sorted, ", "));
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

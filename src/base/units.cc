@@ -35,12 +35,12 @@ struct Unit {
 };
 
 constexpr Unit kByteUnits[] = {
-    {"", 1},      {"b", 1},       {"k", 1e3},     {"kb", 1e3},    {"kib", 0x1p10}, {"m", 1e6},
-    {"mb", 1e6},  {"mib", 0x1p20}, {"g", 1e9},     {"gb", 1e9},    {"gib", 0x1p30}, {"t", 1e12},
-    {"tb", 1e12}, {"tib", 0x1p40}, {"p", 1e15},    {"pb", 1e15},   {"pib", 0x1p50}};
+    {"", 1},      {"b", 1},        {"k", 1e3},  {"kb", 1e3},  {"kib", 0x1p10}, {"m", 1e6},
+    {"mb", 1e6},  {"mib", 0x1p20}, {"g", 1e9},  {"gb", 1e9},  {"gib", 0x1p30}, {"t", 1e12},
+    {"tb", 1e12}, {"tib", 0x1p40}, {"p", 1e15}, {"pb", 1e15}, {"pib", 0x1p50}};
 
-constexpr Unit kTimeUnits[] = {{"", 1e9},   {"ns", 1},     {"us", 1e3},   {"ms", 1e6},
-                               {"s", 1e9},  {"min", 60e9}, {"h", 3600e9}};
+constexpr Unit kTimeUnits[] = {{"", 1e9},  {"ns", 1},     {"us", 1e3},  {"ms", 1e6},
+                               {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}};
 
 // Splits "1.5 GB" into 1.5 and the factor of the unit.
 Result<double> number_with_unit(std::string_view text, std::span<const Unit> units,
@@ -60,9 +60,15 @@ Result<double> number_with_unit(std::string_view text, std::span<const Unit> uni
 
 }  // namespace
 
-std::string format_bytes(double bytes) { return scaled(bytes, 1000, kDecimal); }
-std::string format_bytes_per_second(double rate) { return scaled(rate, 1000, kDecimal) + "/s"; }
-std::string format_memory(double bytes) { return scaled(bytes, 1024, kBinary); }
+std::string format_bytes(double bytes) {
+  return scaled(bytes, 1000, kDecimal);
+}
+std::string format_bytes_per_second(double rate) {
+  return scaled(rate, 1000, kDecimal) + "/s";
+}
+std::string format_memory(double bytes) {
+  return scaled(bytes, 1024, kBinary);
+}
 
 std::string format_seconds(double seconds) {
   const double magnitude = std::abs(seconds);
@@ -89,16 +95,14 @@ std::string format_count(uint64_t count) {
 Result<uint64_t> parse_bytes(std::string_view text) {
   const double bytes = FB_TRY(number_with_unit(text, kByteUnits, "size"));
   if (bytes < 0) return fail(ErrorCode::kInvalidArgument, "'{}' is negative; a size is not", text);
-  if (bytes >= 0x1p63)
-    return fail(ErrorCode::kInvalidArgument, "'{}' is more than 8 EiB", text);
+  if (bytes >= 0x1p63) return fail(ErrorCode::kInvalidArgument, "'{}' is more than 8 EiB", text);
   return static_cast<uint64_t>(bytes);
 }
 
 Result<int64_t> parse_duration_ns(std::string_view text) {
   const double ns = FB_TRY(number_with_unit(text, kTimeUnits, "duration"));
   if (ns < 0) return fail(ErrorCode::kInvalidArgument, "'{}' is negative; a time is not", text);
-  if (ns >= 0x1p62)
-    return fail(ErrorCode::kInvalidArgument, "'{}' is longer than a century", text);
+  if (ns >= 0x1p62) return fail(ErrorCode::kInvalidArgument, "'{}' is longer than a century", text);
   return static_cast<int64_t>(ns);
 }
 

@@ -1,5 +1,5 @@
-// Every subcommand, in the order of `forebay -h`. To add one: a file with its constant, and a line in
-// commands.cc.
+// Every subcommand, in the order of `forebay -h`. To add one: a file with its constant, and a line
+// in commands.cc.
 #pragma once
 
 #include <span>

@@ -38,8 +38,9 @@ Result<int> run(const Arguments& arguments) {
 const Command kCompare{.name = "compare",
                        .group = "measure",
                        .summary = "judge two results",
-                       .detail = "Lists each figure of both, their ratio, and whether they differ by "
-                                 "more than their spread over epochs (Welch's test, 95 %).",
+                       .detail =
+                           "Lists each figure of both, their ratio, and whether they differ by "
+                           "more than their spread over epochs (Welch's test, 95 %).",
                        .positionals = kPositionals,
                        .flags = kFlags,
                        .run = run,

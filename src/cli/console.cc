@@ -17,8 +17,8 @@ report::TextStyle style_of(int fd) {
   const bool is_terminal = sys::is_terminal(fd);
   // NO_COLOR and TERM=dumb are what other programs honour.
   const char* term = std::getenv("TERM");
-  const bool may_colour = std::getenv("NO_COLOR") == nullptr &&
-                          (term == nullptr || std::string_view(term) != "dumb");
+  const bool may_colour =
+      std::getenv("NO_COLOR") == nullptr && (term == nullptr || std::string_view(term) != "dumb");
   return {is_terminal && may_colour, sys::terminal_columns(fd)};
 }
 
@@ -27,16 +27,19 @@ report::TextStyle style_of(int fd) {
 int exit_code_of(const Error& error) {
   switch (error.code) {
     case ErrorCode::kInvalidArgument:
-    case ErrorCode::kUnsupported: return kExitUsage;
-    case ErrorCode::kCancelled: return kExitInterrupted;
-    default: return kExitFailed;
+    case ErrorCode::kUnsupported:
+      return kExitUsage;
+    case ErrorCode::kCancelled:
+      return kExitInterrupted;
+    default:
+      return kExitFailed;
   }
 }
 
 Status print(std::string_view text) {
   show_progress("");
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
-                       std::fflush(stdout) == 0;
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (!written) return fail(ErrorCode::kIo, "cannot write to standard output");
   return {};
 }
@@ -55,7 +58,11 @@ void show_progress(std::string_view line) {
   progress_is_shown = !line.empty();
 }
 
-report::TextStyle stdout_style() { return style_of(kStdout); }
-report::TextStyle stderr_style() { return style_of(kStderr); }
+report::TextStyle stdout_style() {
+  return style_of(kStdout);
+}
+report::TextStyle stderr_style() {
+  return style_of(kStderr);
+}
 
 }  // namespace forebay::cli

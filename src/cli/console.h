@@ -22,7 +22,7 @@ int exit_code_of(const Error& error);
 
 // kIo when stdout is closed or full.
 Status print(std::string_view text);
-void talk(std::string_view text);   // to stderr
+void talk(std::string_view text);  // to stderr
 // Replaces the progress line; "" clears it. Nothing unless stderr is a terminal.
 void show_progress(std::string_view line);
 

@@ -21,9 +21,7 @@ constexpr std::array<Positional, 2> kPositionals{{
 }};
 
 constexpr std::array<Flag, 4> kFlags{{
-    {.name = "--data",
-     .value = "DIR",
-     .summary = "where to (default: dataset.data_folder)"},
+    {.name = "--data", .value = "DIR", .summary = "where to (default: dataset.data_folder)"},
     {.name = "--threads", .value = "N", .fallback = "0", .summary = "writers; 0 = one per CPU"},
     {.name = "--dry-run", .summary = "print the resolved workload and stop"},
     {.name = "--quiet", .summary = "no progress and no summary"},
@@ -54,9 +52,10 @@ const Command kGenerate{
     .name = "generate",
     .group = "prepare",
     .summary = "make a synthetic dataset",
-    .detail = "Writes files with DLIO's names, layout and sizes. A run that was stopped half-way "
-              "continues where it was: a file with its final name is whole. Free space is checked "
-              "before the first byte.",
+    .detail =
+        "Writes files with DLIO's names, layout and sizes. A run that was stopped half-way "
+        "continues where it was: a file with its final name is whole. Free space is checked "
+        "before the first byte.",
     .positionals = kPositionals,
     .flags = kFlags,
     .run = run,

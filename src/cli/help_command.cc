@@ -55,9 +55,10 @@ Result<std::string> topic_text(const std::string& topic) {
   if (!section.empty()) return section;
   for (const Command* command : commands()) known.push_back(command->name);
   const std::string nearest = base::nearest_name(topic, known);
-  return fail(ErrorCode::kInvalidArgument, "no help on '{}'{}; topics are commands and workload keys "
-              "(docs/workload-keys.md)", topic,
-              nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+  return fail(ErrorCode::kInvalidArgument,
+              "no help on '{}'{}; topics are commands and workload keys "
+              "(docs/workload-keys.md)",
+              topic, nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
 }
 
 Result<int> run(const Arguments& arguments) {

@@ -58,8 +58,9 @@ Result<int> run(const Arguments& arguments) {
 const Command kInspect{.name = "inspect",
                        .group = "prepare",
                        .summary = "describe files or datasets",
-                       .detail = "Prints format, files, samples, sizes as a histogram, and problems: "
-                                 "stray files, loops, unreadable folders, damaged records.",
+                       .detail =
+                           "Prints format, files, samples, sizes as a histogram, and problems: "
+                           "stray files, loops, unreadable folders, damaged records.",
                        .positionals = kPositionals,
                        .flags = kFlags,
                        .run = run,

@@ -42,9 +42,8 @@ std::vector<Entry> entries(std::string_view what) {
   for (const storage::Driver* driver : storage::builtin_drivers()) {
     Entry entry{std::string(driver->name), std::string(driver->summary), {}};
     for (const storage::StoreOption& option : driver->options)
-      entry.options.emplace_back(
-          fmt::format("{}={}", option.name, option.fallback),
-          fmt::format("{} ({})", option.help, option.unit_and_range));
+      entry.options.emplace_back(fmt::format("{}={}", option.name, option.fallback),
+                                 fmt::format("{} ({})", option.help, option.unit_and_range));
     list.push_back(std::move(entry));
   }
   return list;

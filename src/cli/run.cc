@@ -31,23 +31,23 @@ constexpr std::array<Positional, 2> kPositionals{{
     {.name = "WORKLOAD",
      .summary = "a built-in (forebay list workloads) or a YAML file",
      .required = true},
-    {.name = "KEY=VALUE",
-     .summary = "overrides, for example reader.batch_size=8",
-     .repeats = true},
+    {.name = "KEY=VALUE", .summary = "overrides, for example reader.batch_size=8", .repeats = true},
 }};
 
 constexpr std::array<Flag, 16> kFlags{{
     {.name = "--data",
      .value = "DIR",
      .summary = "the data set's folder",
-     .detail = "Without it, storage.storage_root and dataset.data_folder of the workload say where. "
-               "A folder that holds train/ and valid/ is used as DLIO uses it; any other folder is "
-               "read whole, with its subfolders."},
+     .detail =
+         "Without it, storage.storage_root and dataset.data_folder of the workload say where. "
+         "A folder that holds train/ and valid/ is used as DLIO uses it; any other folder is "
+         "read whole, with its subfolders."},
     {.name = "--accelerators", .value = "N", .fallback = "1", .summary = "emulated accelerators"},
     {.name = "--find-max-accelerators",
      .summary = "search how many the storage feeds",
-     .detail = "Runs the workload with 1, 2, 4, ... accelerators until the AU falls below metric.au, "
-               "then halves the gap. --accelerators is not used."},
+     .detail =
+         "Runs the workload with 1, 2, 4, ... accelerators until the AU falls below metric.au, "
+         "then halves the gap. --accelerators is not used."},
     {.name = "--max-accelerators",
      .value = "N",
      .fallback = "64",
@@ -75,23 +75,18 @@ constexpr std::array<Flag, 16> kFlags{{
      .value = "POLICY",
      .fallback = "raise",
      .summary = "what a bad record does",
-     .detail = "raise ends the run at the first one; skip leaves it out; replace uses another sample "
-               "of the same batch. Skipped and replaced records are counted and named.",
+     .detail =
+         "raise ends the run at the first one; skip leaves it out; replace uses another sample "
+         "of the same batch. Skipped and replaced records are counted and named.",
      .choices = kOnErrors},
-    {.name = "--errors-max",
-     .value = "N",
-     .summary = "bad records allowed with skip or replace"},
+    {.name = "--errors-max", .value = "N", .summary = "bad records allowed with skip or replace"},
     {.name = "--decode-threads",
      .value = "N",
      .fallback = "0",
      .summary = "per accelerator; 0 = reader.read_threads"},
     {.name = "--no-barrier", .summary = "accelerators do not meet after each step"},
-    {.name = "--out",
-     .value = "DIR",
-     .summary = "result folder (default: results/WORKLOAD-NNNN)"},
-    {.name = "--trace",
-     .value = "FILE",
-     .summary = "write a Chrome JSON trace for Perfetto"},
+    {.name = "--out", .value = "DIR", .summary = "result folder (default: results/WORKLOAD-NNNN)"},
+    {.name = "--trace", .value = "FILE", .summary = "write a Chrome JSON trace for Perfetto"},
     {.name = "--dry-run", .summary = "print the resolved plan and stop"},
     {.name = "--json", .summary = "print the result as JSON on stdout"},
     {.name = "--quiet", .summary = "no progress and no epoch lines"},
@@ -115,8 +110,8 @@ class Console : public emulate::Observer {
   }
   void on_tick(const emulate::Progress& progress) override {
     if (quiet_) return;
-    show_progress(report::progress_line(progress, accelerators_,
-                                        base::monotonic_clock().now_ns(), stderr_style()));
+    show_progress(report::progress_line(progress, accelerators_, base::monotonic_clock().now_ns(),
+                                        stderr_style()));
   }
   void on_epoch(const emulate::RunResult& so_far, const emulate::EpochResult& epoch) override {
     if (!quiet_) say(report::epoch_line(epoch, so_far, style()));
@@ -150,9 +145,9 @@ Result<emulate::RunOptions> read_options(const Arguments& arguments,
   options.cache = *arguments.get("--cache");
   options.on_error = *arguments.get("--on-error");
   if (arguments.has("--errors-max"))
-    options.errors_max = static_cast<uint64_t>(FB_TRY(arguments.integer("--errors-max", 0, INT64_MAX)));
-  options.decode_threads =
-      static_cast<int>(FB_TRY(arguments.integer("--decode-threads", 0, 1024)));
+    options.errors_max =
+        static_cast<uint64_t>(FB_TRY(arguments.integer("--errors-max", 0, INT64_MAX)));
+  options.decode_threads = static_cast<int>(FB_TRY(arguments.integer("--decode-threads", 0, 1024)));
   return options;
 }
 
@@ -211,9 +206,10 @@ Result<int> run(const Arguments& arguments) {
   request.version = kVersion;
   request.command = command_line(arguments);
   if (!request.resolved.workload.workflow.train)
-    return fail(ErrorCode::kInvalidArgument,
-                "{} does not train (workflow.train is False); to make its data: forebay generate {}",
-                request.resolved.workload.name, request.resolved.workload.name);
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "{} does not train (workflow.train is False); to make its data: forebay generate {}",
+        request.resolved.workload.name, request.resolved.workload.name);
   if (arguments.has("--dry-run")) {
     FB_TRY(print(workload::to_yaml(request.resolved)));
     return kExitDone;
@@ -223,7 +219,8 @@ Result<int> run(const Arguments& arguments) {
                          signal.token()));
   if (arguments.has("--find-max-accelerators"))
     return find_max(arguments, std::move(request), signal.token());
-  const std::string wanted = arguments.get("--out").value_or(request.resolved.workload.output.folder);
+  const std::string wanted =
+      arguments.get("--out").value_or(request.resolved.workload.output.folder);
   request.options.out = FB_TRY(make_result_folder(wanted, request.resolved.workload.name));
   std::optional<trace::Recorder> recorder;
   if (arguments.has("--trace")) request.recorder = &recorder.emplace(kTraceEventsMax);
@@ -235,10 +232,11 @@ Result<int> run(const Arguments& arguments) {
 const Command kRun{.name = "run",
                    .group = "measure",
                    .summary = "run a workload here",
-                   .detail = "Emulates a training job: accelerators take batches, wait for each other "
-                             "and \"compute\" for the workload's time, while the loader reads, checks "
-                             "and decodes real files. Exit code 0: the AU meets metric.au; 3: it does "
-                             "not; 130: interrupted, the partial result is written.",
+                   .detail =
+                       "Emulates a training job: accelerators take batches, wait for each other "
+                       "and \"compute\" for the workload's time, while the loader reads, checks "
+                       "and decodes real files. Exit code 0: the AU meets metric.au; 3: it does "
+                       "not; 130: interrupted, the partial result is written.",
                    .positionals = kPositionals,
                    .flags = kFlags,
                    .run = run,

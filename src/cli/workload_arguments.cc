@@ -41,8 +41,8 @@ Result<dataset::GeneratorOptions> generator_options(const workload::Workload& wo
 std::string progress_text(const dataset::GeneratorProgress& progress) {
   const double rate =
       progress.seconds > 0 ? static_cast<double>(progress.bytes_written) / progress.seconds : 0;
-  const auto left = static_cast<double>(progress.bytes_total - std::min(progress.bytes_total,
-                                                                        progress.bytes_written));
+  const auto left = static_cast<double>(progress.bytes_total -
+                                        std::min(progress.bytes_total, progress.bytes_written));
   std::string text = fmt::format("{}/{} files   {}   {}", progress.files_done, progress.files_total,
                                  base::format_bytes(static_cast<double>(progress.bytes_written)),
                                  base::format_bytes_per_second(rate));
@@ -88,14 +88,14 @@ Status generate_data(const workload::Resolved& resolved, const std::string& fold
   const dataset::GeneratorProgress done =
       FB_TRY(dataset::generate(*store, options, progress, std::move(stop)).context(folder));
   if (quiet) return {};
-  talk(fmt::format("{}: {} files, {} written in {} ({}), {} kept from before\n", folder,
-                   base::format_count(done.files_done),
-                   base::format_bytes(static_cast<double>(done.bytes_written)),
-                   base::format_seconds(done.seconds),
-                   base::format_bytes_per_second(
-                       done.seconds > 0 ? static_cast<double>(done.bytes_written) / done.seconds
-                                        : 0),
-                   base::format_count(done.files_kept)));
+  talk(fmt::format(
+      "{}: {} files, {} written in {} ({}), {} kept from before\n", folder,
+      base::format_count(done.files_done),
+      base::format_bytes(static_cast<double>(done.bytes_written)),
+      base::format_seconds(done.seconds),
+      base::format_bytes_per_second(
+          done.seconds > 0 ? static_cast<double>(done.bytes_written) / done.seconds : 0),
+      base::format_count(done.files_kept)));
   return {};
 }
 

@@ -17,8 +17,8 @@ class Group {
 
   virtual int size() const = 0;
 
-  // Waits until all members have called and returns the largest `value` among them. kCancelled when a
-  // stop is asked for or another member has left.
+  // Waits until all members have called and returns the largest `value` among them. kCancelled when
+  // a stop is asked for or another member has left.
   virtual Result<int64_t> barrier_max(int member, int64_t value, std::stop_token stop) = 0;
 
   // A member that ends early leaves: all waiting and later barriers return kCancelled.

@@ -58,6 +58,8 @@ class Solo : public Group {
 
 }  // namespace
 
-std::unique_ptr<Group> make_solo(int size) { return std::make_unique<Solo>(size); }
+std::unique_ptr<Group> make_solo(int size) {
+  return std::make_unique<Solo>(size);
+}
 
 }  // namespace forebay::cluster

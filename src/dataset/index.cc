@@ -98,6 +98,7 @@ void Index::Impl::write_cache(const IndexOptions& options) {
 void Index::Impl::drop_files(const std::vector<std::pair<uint64_t, Error>>& bad_files,
                              std::vector<uint32_t>& layout_of_file) {
   if (bad_files.empty()) return;
+  summary_.bad_file_count = bad_files.size();
   for (const auto& bad : bad_files)
     problems_.add(std::string(files_.path(bad.first)), bad.second.message);
   FileTable kept;

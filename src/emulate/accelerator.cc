@@ -70,7 +70,9 @@ class EpochRun {
   }
 
  private:
-  double seconds_at(int64_t ns) const { return static_cast<double>(ns - plan_.run_start_ns) * kNano; }
+  double seconds_at(int64_t ns) const {
+    return static_cast<double>(ns - plan_.run_start_ns) * kNano;
+  }
 
   void open_block() {
     out_.blocks.emplace_back();
@@ -86,8 +88,7 @@ class EpochRun {
     const int64_t loaded_ns = clock_.now_ns();
     if (totals_.first_batch_ns == 0) totals_.first_batch_ns = loaded_ns;
     const int64_t free_ns = device_ns_;
-    const int64_t start_ns =
-        std::max({free_ns, batch->ready_ns(), loaded_ns - kLateWakeNs});
+    const int64_t start_ns = std::max({free_ns, batch->ready_ns(), loaded_ns - kLateWakeNs});
     const int64_t ready_ns = std::clamp(batch->ready_ns(), free_ns, start_ns);
     const loader::Batch::Wait wait = batch->explain_wait(free_ns, ready_ns);
 
@@ -167,8 +168,8 @@ class EpochRun {
   RankEpoch& out_;
   RankTotals& totals_;
   const std::stop_token stop_;
-  int64_t device_ns_ = 0;       // when the device was last free
-  int64_t load_start_ns_ = 0;   // as DLIO times it
+  int64_t device_ns_ = 0;      // when the device was last free
+  int64_t load_start_ns_ = 0;  // as DLIO times it
   bool block_is_open_ = false;
 };
 

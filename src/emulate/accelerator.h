@@ -23,26 +23,27 @@ class Recorder;
 namespace forebay::emulate {
 
 struct EpochPlan {
-  uint64_t epoch = 0;                  // from 0: the order's epoch
+  uint64_t epoch = 0;  // from 0: the order's epoch
   uint64_t steps = 0;
   StepRange included;
-  workload::Distribution compute;      // seconds per step
-  uint64_t seed = 0;                   // of the draws
+  workload::Distribution compute;  // seconds per step
+  uint64_t seed = 0;               // of the draws
   bool has_barrier = true;
   int64_t run_start_ns = 0;
-  // Whether training stops for a checkpoint after step `step` (from 0), and the saving itself, which
-  // accelerator 0 does while the others wait. Null: no checkpoints within the epoch.
+  // Whether training stops for a checkpoint after step `step` (from 0), and the saving itself,
+  // which accelerator 0 does while the others wait. Null: no checkpoints within the epoch.
   std::function<bool(uint64_t step)> checkpoint_due;
   std::function<Status(uint64_t step)> save_checkpoint;
 };
 
 struct RankTotals {
   uint64_t steps = 0, samples = 0, skipped = 0, file_bytes = 0, payload_bytes = 0;
-  int64_t first_batch_ns = 0;          // monotonic; 0 = none came
+  int64_t first_batch_ns = 0;  // monotonic; 0 = none came
 };
 
 // Runs one epoch as accelerator `rank`. kCancelled when stopped or when another one left; `out` and
-// `totals` then hold what was done. Always leaves the group on an error, so that nobody waits for it.
+// `totals` then hold what was done. Always leaves the group on an error, so that nobody waits for
+// it.
 //
 // Accounting uses the emulated device's own time line: a step's compute begins when the batch was
 // there and the device was free, and ends exactly its compute time later. A late wake-up of this

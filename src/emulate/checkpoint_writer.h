@@ -21,8 +21,8 @@ class CheckpointWriter {
                                                         uint64_t model_bytes, bool sync,
                                                         uint64_t seed);
 
-  // global_epoch<E>_step<S>/model_states-0.pt, E and S from 1 as DLIO counts them. The record's times
-  // are left at 0 except `seconds`.
+  // global_epoch<E>_step<S>/model_states-0.pt, E and S from 1 as DLIO counts them. The record's
+  // times are left at 0 except `seconds`.
   Result<CheckpointRecord> save(uint64_t epoch, uint64_t step);
 
  private:
@@ -31,7 +31,7 @@ class CheckpointWriter {
   std::unique_ptr<storage::Store> store_;
   const uint64_t model_bytes_;
   const bool sync_;
-  std::vector<std::byte> block_;   // incompressible
+  std::vector<std::byte> block_;  // incompressible
 };
 
 }  // namespace forebay::emulate

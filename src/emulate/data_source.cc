@@ -43,9 +43,12 @@ dataset::OrderOptions order_options(const workload::Workload& workload,
 
 std::string describe_order(const dataset::OrderOptions& options) {
   switch (options.kind) {
-    case dataset::OrderKind::kSequential: return "sequential";
-    case dataset::OrderKind::kFull: return "full shuffle";
-    default: break;
+    case dataset::OrderKind::kSequential:
+      return "sequential";
+    case dataset::OrderKind::kFull:
+      return "full shuffle";
+    default:
+      break;
   }
   if (!options.shuffle_within) return "files shuffled";
   return fmt::format("{}samples shuffled within {} file{}",
@@ -58,8 +61,8 @@ bool split_exists(storage::Store& store, const std::string& split) {
   return listing.ok() && !listing->files.empty();
 }
 
-// How many files the workload wants of this folder, or nothing. A built-in's number describes the data
-// set it generates; it does not bind folders that nobody generated.
+// How many files the workload wants of this folder, or nothing. A built-in's number describes the
+// data set it generates; it does not bind folders that nobody generated.
 std::optional<uint64_t> wanted_files(const workload::Resolved& resolved, bool is_train,
                                      bool is_generated_layout) {
   const std::string_view key = is_train ? "dataset.num_files_train" : "dataset.num_files_eval";
@@ -125,7 +128,8 @@ uint64_t order_seed(const workload::Workload& workload, uint64_t entropy) {
 
 Result<DataSource> open_data_source(storage::Store& store, const workload::Resolved& resolved,
                                     const std::string& root, const std::string& split,
-                                    const std::string& cache_path) {
+                                    const std::string& cache_path, bool skip_bad_files,
+                                    std::stop_token stop) {
   const workload::Workload& workload = resolved.workload;
   const bool is_train = split == "train";
   DataSource source;
@@ -134,8 +138,7 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
   if (options.folder.empty() && !is_train)
     return fail(ErrorCode::kNotFound, "evaluation is on, but {} has no folder {}/ with files", root,
                 split);
-  const std::optional<uint64_t> wanted =
-      wanted_files(resolved, is_train, !options.folder.empty());
+  const std::optional<uint64_t> wanted = wanted_files(resolved, is_train, !options.folder.empty());
   options.format = formats::find_format(workload.dataset.format);
   if (!is_given(resolved, "dataset.format")) options.format = nullptr;  // what the folder holds
   options.samples_per_file = workload.dataset.num_samples_per_file;
@@ -143,6 +146,8 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
     options.record_bytes = static_cast<uint64_t>(workload.dataset.record_length_bytes);
   options.files_max = wanted.value_or(UINT64_MAX);
   options.cache_path = cache_path;
+  options.skip_bad_files = skip_bad_files;
+  options.stop = std::move(stop);
   options.threads = 8;
   Result<std::unique_ptr<dataset::Index>> index = dataset::Index::open(store, options);
   if (!index.ok() && index.error().code == ErrorCode::kNotFound)
@@ -161,12 +166,14 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
     source.warnings.push_back(fmt::format(
         "samples of one {} file lie interleaved or compressed together: they are shuffled {}",
         source.index->format().name, describe_order(order)));
+  if (const uint64_t bad = source.index->summary().bad_file_count; bad > 0)
+    source.warnings.push_back(fmt::format("{} file{} left out: samples cannot be found in {}", bad,
+                                          bad == 1 ? "" : "s", bad == 1 ? "it" : "them"));
   if (source.facts.strays > 0)
-    source.warnings.push_back(fmt::format("{} file{} of other kinds left out, for example {}",
-                                          source.facts.strays, source.facts.strays == 1 ? "" : "s",
-                                          source.facts.problem_examples.empty()
-                                              ? "?"
-                                              : source.facts.problem_examples.front()));
+    source.warnings.push_back(fmt::format(
+        "{} file{} of other kinds left out, for example {}", source.facts.strays,
+        source.facts.strays == 1 ? "" : "s",
+        source.facts.problem_examples.empty() ? "?" : source.facts.problem_examples.front()));
   return source;
 }
 

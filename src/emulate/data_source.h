@@ -1,9 +1,11 @@
-// The data set of one run: its index, the order it is visited in, and what there is to say about both.
+// The data set of one run: its index, the order it is visited in, and what there is to say about
+// both.
 //
 // Immutable once open; safe to use from any thread. The store must outlive it.
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -22,12 +24,14 @@ struct DataSource {
   std::vector<std::string> warnings;
 };
 
-// `split` is "train" or "valid"; a data folder without it is used whole for training, as folders nobody
-// generated are. `cache_path` "" = no index cache. Fewer files than the workload asks for is
-// kNotFound with the remedy; more are left alone, as in DLIO.
+// `split` is "train" or "valid"; a data folder without it is used whole for training, as folders
+// nobody generated are. `cache_path` "" = no index cache. `skip_bad_files` leaves out files whose
+// samples cannot be found and says so; otherwise the first one is an error. Fewer files than the
+// workload asks for is kNotFound with the remedy; more are left alone, as in DLIO.
 Result<DataSource> open_data_source(storage::Store& store, const workload::Resolved& resolved,
                                     const std::string& root, const std::string& split,
-                                    const std::string& cache_path);
+                                    const std::string& cache_path, bool skip_bad_files,
+                                    std::stop_token stop);
 
 // The seed of the orders: train.seed, or fresh entropy when a shuffle is `random`.
 uint64_t order_seed(const workload::Workload& workload, uint64_t entropy);

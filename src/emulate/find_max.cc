@@ -26,12 +26,12 @@ Result<Attempt> attempt(RunRequest& request, int accelerators, Observer& observe
 
 }  // namespace
 
-Result<MaximumFound> find_max_accelerators(
-    RunRequest request, int limit, Observer& observer,
-    const std::function<void(const Attempt&)>& on_attempt, std::stop_token stop) {
+Result<MaximumFound> find_max_accelerators(RunRequest request, int limit, Observer& observer,
+                                           const std::function<void(const Attempt&)>& on_attempt,
+                                           std::stop_token stop) {
   MaximumFound found;
-  int low = 0;             // passed
-  int high = limit + 1;    // failed, or not to be tried
+  int low = 0;           // passed
+  int high = limit + 1;  // failed, or not to be tried
   int next = 1;
   found.is_limit_reached = false;
   while (high - low > 1) {

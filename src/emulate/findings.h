@@ -1,4 +1,5 @@
-// What an inspection and a search for the maximum found. Report reads this and nothing of the engine.
+// What an inspection and a search for the maximum found. Report reads this and nothing of the
+// engine.
 //
 // Values.
 #pragma once
@@ -18,14 +19,14 @@ struct Inspection {
   std::string format;
   uint64_t files = 0, samples = 0, bytes = 0;
   trace::Histogram file_bytes;
-  std::string first_sample;        // "uint8 12107 x 12107", "" when it could not be decoded
-  bool is_checked = false;         // every sample was decoded
+  std::string first_sample;  // "uint8 12107 x 12107", "" when it could not be decoded
+  bool is_checked = false;   // every sample was decoded
   uint64_t checked_samples = 0, checked_bytes = 0;
   double check_seconds = 0;
   uint64_t bad_count = 0;
-  std::vector<std::string> bad;    // the first 100, with file and cause
+  std::vector<std::string> bad;  // the first 100, with file and cause
   uint64_t problem_count = 0;
-  std::vector<std::pair<std::string, std::string>> problems;   // path, reason: the first 100
+  std::vector<std::pair<std::string, std::string>> problems;  // path, reason: the first 100
 };
 
 struct Attempt {

@@ -62,11 +62,10 @@ Status check_all(storage::Store& store, const dataset::Index& index,
     inspection.checked_bytes += batch->payload_bytes();
     progress(inspection.checked_samples, index.sample_count());
   }
-  inspection.check_seconds =
-      static_cast<double>(base::monotonic_clock().now_ns() - start) * 1e-9;
+  inspection.check_seconds = static_cast<double>(base::monotonic_clock().now_ns() - start) * 1e-9;
   inspection.is_checked = true;
   const loader::EngineStats stats = engine->stats();
-  inspection.bad_count = stats.bad_count;
+  inspection.bad_count = stats.bad_count + index.summary().bad_file_count;
   for (const loader::BadRecord& bad : stats.bad_records) inspection.bad.push_back(bad.cause);
   return {};
 }
@@ -83,7 +82,9 @@ Result<Inspection> inspect(const std::string& path, const InspectionOptions& opt
   std::unique_ptr<storage::Store> store = FB_TRY(storage::open_store("local", root));
   if (!store->list("").ok()) {
     const size_t slash = root.find_last_of('/');
-    const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : root.substr(0, slash);
+    const std::string folder = slash == std::string::npos ? "."
+                               : slash == 0               ? "/"
+                                                          : root.substr(0, slash);
     auto parent = storage::open_store("local", folder);
     const std::string name = slash == std::string::npos ? root : root.substr(slash + 1);
     if (parent.ok() && (*parent)->stat(name).ok()) {
@@ -98,8 +99,9 @@ Result<Inspection> inspect(const std::string& path, const InspectionOptions& opt
   }
   index_options.samples_per_file = options.samples_per_file;
   index_options.record_bytes = options.record_bytes;
-  const std::unique_ptr<dataset::Index> index =
-      FB_TRY(dataset::Index::open(*store, index_options));
+  index_options.skip_bad_files = true;
+  index_options.stop = stop;
+  const std::unique_ptr<dataset::Index> index = FB_TRY(dataset::Index::open(*store, index_options));
   const formats::FormatOptions format{options.samples_per_file, options.record_bytes};
   Inspection inspection;
   inspection.path = path;
@@ -117,7 +119,7 @@ Result<Inspection> inspect(const std::string& path, const InspectionOptions& opt
     inspection.first_sample = *first;
   else
     inspection.bad.push_back(first.error().message);
-  inspection.bad_count = inspection.bad.size();
+  inspection.bad_count = inspection.bad.size() + index->summary().bad_file_count;
   if (options.check_all) {
     inspection.bad.clear();
     const int threads = options.threads > 0 ? options.threads : sys::usable_cpu_count();

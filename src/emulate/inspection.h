@@ -12,11 +12,11 @@
 namespace forebay::emulate {
 
 struct InspectionOptions {
-  std::string format;              // "" = by content
-  uint64_t samples_per_file = 0;   // 0 = ask each file
-  uint64_t record_bytes = 0;       // raw
-  bool check_all = false;          // read and decode every sample
-  int threads = 0;                 // 0 = CPUs of this process
+  std::string format;             // "" = by content
+  uint64_t samples_per_file = 0;  // 0 = ask each file
+  uint64_t record_bytes = 0;      // raw
+  bool check_all = false;         // read and decode every sample
+  int threads = 0;                // 0 = CPUs of this process
 };
 
 // `path` is a file or a folder on this machine.

@@ -166,11 +166,11 @@ void summarise_run(RunResult& result) {
   if (bytes == 0)
     result.cached_share = Figure::none("no bytes were read");
   else if (!device_known)
-    result.cached_share = Figure::none(result.epochs.empty() ? "not measured"
-                                                             : result.epochs[0].cached_share.reason);
+    result.cached_share =
+        Figure::none(result.epochs.empty() ? "not measured" : result.epochs[0].cached_share.reason);
   else
-    result.cached_share = Figure::of(
-        1 - std::min(1.0, static_cast<double>(device) / static_cast<double>(bytes)));
+    result.cached_share =
+        Figure::of(1 - std::min(1.0, static_cast<double>(device) / static_cast<double>(bytes)));
 }
 
 }  // namespace forebay::emulate

@@ -1,4 +1,5 @@
-// Brings a data set's pages into the state a run asks for, and says how many bytes devices delivered.
+// Brings a data set's pages into the state a run asks for, and says how many bytes devices
+// delivered.
 //
 // One thread at a time.
 #pragma once
@@ -16,8 +17,8 @@ namespace forebay::emulate {
 
 struct CacheState {
   uint64_t files = 0, bytes = 0;
-  uint64_t cached_bytes = 0;        // after the change
-  bool is_known = true;             // false: the kernel would not tell
+  uint64_t cached_bytes = 0;  // after the change
+  bool is_known = true;       // false: the kernel would not tell
 };
 
 // Drops every file's pages and checks that they went. kUnsupported on file systems in memory.

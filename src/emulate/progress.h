@@ -13,9 +13,9 @@ namespace forebay::emulate {
 // Relaxed throughout: figures to look at, they order nothing.
 struct Progress {
   std::atomic<uint64_t> epoch{0}, epochs{0};
-  std::atomic<uint64_t> steps_done{0}, steps_total{0};   // of this epoch, all accelerators together
-  std::atomic<uint64_t> file_bytes{0};                   // of this epoch
-  std::atomic<int64_t> compute_ns{0};                    // of this epoch, all accelerators together
+  std::atomic<uint64_t> steps_done{0}, steps_total{0};  // of this epoch, all accelerators together
+  std::atomic<uint64_t> file_bytes{0};                  // of this epoch
+  std::atomic<int64_t> compute_ns{0};                   // of this epoch, all accelerators together
   std::atomic<int64_t> epoch_start_ns{0};
   std::atomic<bool> is_evaluation{false};
 };
@@ -25,9 +25,9 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void on_start(const RunResult& /*so_far*/) {}
-  virtual void on_tick(const Progress& /*progress*/) {}   // about five times a second
+  virtual void on_tick(const Progress& /*progress*/) {}  // about five times a second
   virtual void on_epoch(const RunResult& /*so_far*/, const EpochResult& /*epoch*/) {}
-  virtual void on_note(const std::string& /*text*/) {}    // "evicting 168 files from the page cache"
+  virtual void on_note(const std::string& /*text*/) {}  // "evicting 168 files from the page cache"
 };
 
 }  // namespace forebay::emulate

@@ -20,7 +20,7 @@ constexpr int kSchemaVersion = 1;
 // A figure, or why there is none. Never 0 for "not measured".
 struct Figure {
   std::optional<double> value;
-  std::string reason;   // set when there is no value
+  std::string reason;  // set when there is no value
 
   static Figure of(double v) { return {v, ""}; }
   static Figure none(std::string why) { return {std::nullopt, std::move(why)}; }
@@ -28,12 +28,13 @@ struct Figure {
 
 // A figure over epochs.
 struct Spread {
-  std::optional<double> mean, stdev;   // stdev needs two values
+  std::optional<double> mean, stdev;  // stdev needs two values
   uint64_t n = 0;
-  std::string reason;                  // set when n is 0
+  std::string reason;  // set when n is 0
 };
 
-// Where the accelerators' time went, in seconds, mean over accelerators. The parts add up to the whole.
+// Where the accelerators' time went, in seconds, mean over accelerators. The parts add up to the
+// whole.
 struct TimeSplit {
   double compute = 0, fetch = 0, decode = 0, sync = 0, checkpoint = 0, other = 0;
   double total() const { return compute + fetch + decode + sync + checkpoint + other; }
@@ -41,40 +42,40 @@ struct TimeSplit {
 
 // One accelerator's steps between two checkpoints, as DLIO times them.
 struct Block {
-  double start = 0, end = 0;           // seconds since the run's start
-  std::vector<double> load, compute, proc;   // per step, seconds
+  double start = 0, end = 0;                // seconds since the run's start
+  std::vector<double> load, compute, proc;  // per step, seconds
 };
 
 struct RankEpoch {
   std::vector<Block> blocks;
-  TimeSplit split;                     // included steps only
+  TimeSplit split;  // included steps only
   double included_seconds = 0;
-  double compute_seconds = 0;          // nominal, included steps only
+  double compute_seconds = 0;  // nominal, included steps only
 };
 
 struct CheckpointRecord {
-  uint64_t epoch = 0, step = 0;        // after this step, both from 1
+  uint64_t epoch = 0, step = 0;  // after this step, both from 1
   uint64_t bytes = 0;
-  double start = 0, end = 0;           // seconds since the run's start
+  double start = 0, end = 0;  // seconds since the run's start
   double seconds = 0;
   bool is_synced = false;
   std::string path;
 };
 
 struct EpochResult {
-  uint64_t epoch = 0;                  // from 1
+  uint64_t epoch = 0;  // from 1
   bool is_evaluation = false;
   bool is_complete = true;
-  double start = 0, end = 0;           // seconds since the run's start
-  uint64_t steps = 0;                  // per accelerator
-  uint64_t included_steps = 0;         // that figures are computed from
+  double start = 0, end = 0;    // seconds since the run's start
+  uint64_t steps = 0;           // per accelerator
+  uint64_t included_steps = 0;  // that figures are computed from
   uint64_t samples = 0, skipped_samples = 0;
   uint64_t file_bytes = 0, payload_bytes = 0;
-  Figure au;                           // fraction: compute over wall, included steps
-  Figure samples_per_second, file_bytes_per_second, payload_bytes_per_second;   // included steps
-  Figure dlio_au, dlio_samples_per_second;   // by DLIO's own formulas
+  Figure au;  // fraction: compute over wall, included steps
+  Figure samples_per_second, file_bytes_per_second, payload_bytes_per_second;  // included steps
+  Figure dlio_au, dlio_samples_per_second;  // by DLIO's own formulas
   TimeSplit split;
-  Figure cached_share;                 // of the bytes read, that no device delivered
+  Figure cached_share;  // of the bytes read, that no device delivered
   std::optional<uint64_t> device_bytes;
   double cpu_seconds = 0;
   Figure cpu_seconds_per_gb;
@@ -85,37 +86,37 @@ struct EpochResult {
 struct Verdict {
   enum class Outcome { kPass, kFail, kNotMeasured, kIncomplete };
   Outcome outcome = Outcome::kNotMeasured;
-  double gate = 0;                     // AU needed, fraction
-  Figure au;                           // mean over epochs
-  std::string reason;                  // one sentence
-  std::string limited_by;              // "storage", "client", "memory", "synchronisation", "checkpoint", ""
-  std::string limit_evidence;          // the readings behind it
-  Figure accelerators_fed;             // at the gate, by the speed seen
-  bool is_lower_bound = false;         // the storage was never the limit: at least so many
+  double gate = 0;             // AU needed, fraction
+  Figure au;                   // mean over epochs
+  std::string reason;          // one sentence
+  std::string limited_by;      // "storage", "client", "memory", "synchronisation", "checkpoint", ""
+  std::string limit_evidence;  // the readings behind it
+  Figure accelerators_fed;     // at the gate, by the speed seen
+  bool is_lower_bound = false;  // the storage was never the limit: at least so many
 };
 
 struct RunOptions {
-  std::string data;                    // folder
-  std::string storage = "local";       // store spec
+  std::string data;               // folder
+  std::string storage = "local";  // store spec
   int accelerators = 1;
   bool barrier = true;
-  std::string payload = "decode";      // bytes | decode
-  std::string cache = "as-is";         // cold | warm | as-is
-  std::string on_error = "raise";      // raise | skip | replace
+  std::string payload = "decode";  // bytes | decode
+  std::string cache = "as-is";     // cold | warm | as-is
+  std::string on_error = "raise";  // raise | skip | replace
   uint64_t errors_max = UINT64_MAX;
-  int decode_threads = 0;              // per accelerator; 0 = reader.read_threads
-  std::string out;                     // result folder
+  int decode_threads = 0;  // per accelerator; 0 = reader.read_threads
+  std::string out;         // result folder
 };
 
 struct DatasetFacts {
   std::string format;
-  std::string layout;                  // "train/", "folder"
+  std::string layout;  // "train/", "folder"
   std::string file_system;
   uint64_t files = 0, samples = 0, bytes = 0, strays = 0, problems = 0;
   std::vector<std::string> problem_examples;
   double index_seconds = 0;
   double order_entropy = 0;
-  std::string order;                   // "sequential", "full", "windowed (4 shards)"
+  std::string order;  // "sequential", "full", "windowed (4 shards)"
   uint64_t fingerprint = 0;
 };
 
@@ -124,21 +125,21 @@ struct BadRecordNote {
 };
 
 struct RunResult {
-  std::string version;                 // of Forebay
-  std::string started_at, ended_at;    // UTC, ISO 8601
-  std::string started_local, ended_local;   // as DLIO writes them
+  std::string version;                     // of Forebay
+  std::string started_at, ended_at;        // UTC, ISO 8601
+  std::string started_local, ended_local;  // as DLIO writes them
   std::string command;
   workload::Resolved resolved;
   RunOptions options;
   sys::Host host;
   DatasetFacts dataset, evaluation_dataset;
   uint64_t steps_per_epoch = 0;
-  uint64_t samples_left_out = 0;       // per epoch: they do not fill a step of all accelerators
-  std::vector<EpochResult> epochs;     // training, then each with its evaluation after it
+  uint64_t samples_left_out = 0;    // per epoch: they do not fill a step of all accelerators
+  std::vector<EpochResult> epochs;  // training, then each with its evaluation after it
   std::vector<CheckpointRecord> checkpoints;
   Spread au, samples_per_second, file_bytes_per_second, payload_bytes_per_second;
   Spread dlio_au, dlio_samples_per_second, checkpoint_seconds;
-  TimeSplit split;                     // all training epochs
+  TimeSplit split;  // all training epochs
   Figure cached_share;
   double wall_seconds = 0;
   double start_to_first_batch_seconds = 0;
@@ -152,7 +153,7 @@ struct RunResult {
   std::vector<BadRecordNote> bad_records;
   std::vector<std::string> warnings;
   bool is_interrupted = false;
-  std::string error;                   // what ended the run early, or ""
+  std::string error;  // what ended the run early, or ""
   Verdict verdict;
 };
 

@@ -62,13 +62,15 @@ class Run {
     result_.started_at = utc_now();
     store_ = FB_TRY(storage::open_store(options_.storage, options_.data));
     note_store();
-    train_ = FB_TRY(open_data_source(*store_, request_.resolved, options_.data, "train",
-                                     index_cache_path("train")));
+    train_ =
+        FB_TRY(open_data_source(*store_, request_.resolved, options_.data, "train",
+                                index_cache_path("train"), options_.on_error != "raise", stop_));
     adopt(train_.warnings);
     result_.dataset = train_.facts;
     if (workload_.workflow.evaluation) {
-      valid_ = FB_TRY(open_data_source(*store_, request_.resolved, options_.data, "valid",
-                                       index_cache_path("valid")));
+      valid_ =
+          FB_TRY(open_data_source(*store_, request_.resolved, options_.data, "valid",
+                                  index_cache_path("valid"), options_.on_error != "raise", stop_));
       result_.evaluation_dataset = valid_.facts;
     }
     plan_ = FB_TRY(plan_steps(workload_, options_.accelerators, train_.index->sample_count()));
@@ -126,9 +128,9 @@ class Run {
 
   // Each read in flight may hold a descriptor, and stores keep some more.
   Status check_open_files() {
-    const uint64_t needed = static_cast<uint64_t>(options_.accelerators) *
-                                (static_cast<uint64_t>(fetch_depth()) + 4) +
-                            64;
+    const uint64_t needed =
+        static_cast<uint64_t>(options_.accelerators) * (static_cast<uint64_t>(fetch_depth()) + 4) +
+        64;
     if (sys::raise_open_file_limit(needed) >= needed) return {};
     return fail(ErrorCode::kResourceExhausted,
                 "{} accelerators with {} reads in flight each need {} open files, but the limit is "
@@ -145,17 +147,19 @@ class Run {
       warn("the CPU governor is powersave: rates may be too low");
     if (options_.cache == "as-is" && device_unknown_.empty() &&
         result_.dataset.bytes < result_.host.memory_bytes)
-      warn(fmt::format("the data set ({}) fits in memory ({}): later epochs come from the page "
-                       "cache; use --cache cold for the storage's own speed",
-                       base::format_bytes(static_cast<double>(result_.dataset.bytes)),
-                       base::format_memory(static_cast<double>(result_.host.memory_bytes))));
+      warn(
+          fmt::format("the data set ({}) fits in memory ({}): later epochs come from the page "
+                      "cache; use --cache cold for the storage's own speed",
+                      base::format_bytes(static_cast<double>(result_.dataset.bytes)),
+                      base::format_memory(static_cast<double>(result_.host.memory_bytes))));
     if (options_.cache == "cold" && sys::is_memory_file_system(options_.data))
       warn("--cache cold has no effect: the data lies on a file system in memory");
     if (plan_.left_out > 0)
-      warn(fmt::format("{} of {} samples are left out of each epoch: they do not fill a step of {} "
-                       "accelerator{} x batch {}",
-                       plan_.left_out, train_.index->sample_count(), options_.accelerators,
-                       options_.accelerators == 1 ? "" : "s", workload_.reader.batch_size));
+      warn(
+          fmt::format("{} of {} samples are left out of each epoch: they do not fill a step of {} "
+                      "accelerator{} x batch {}",
+                      plan_.left_out, train_.index->sample_count(), options_.accelerators,
+                      options_.accelerators == 1 ? "" : "s", workload_.reader.batch_size));
   }
 
   int fetch_depth() const {
@@ -207,10 +211,10 @@ class Run {
     observer_.on_note(fmt::format("reading {} files into the page cache", result_.dataset.files));
     const CacheState state = FB_TRY(make_warm(*train_.index, options_.data, stop_));
     if (state.is_known && state.cached_bytes < state.bytes)
-      result_.warnings.push_back(fmt::format(
-          "only {} of {} stayed in the page cache after warming it",
-          base::format_bytes(static_cast<double>(state.cached_bytes)),
-          base::format_bytes(static_cast<double>(state.bytes))));
+      result_.warnings.push_back(
+          fmt::format("only {} of {} stayed in the page cache after warming it",
+                      base::format_bytes(static_cast<double>(state.cached_bytes)),
+                      base::format_bytes(static_cast<double>(state.bytes))));
     return {};
   }
 
@@ -221,9 +225,9 @@ class Run {
     if (!state.is_known)
       result_.warnings.push_back("cache state unknown: the kernel does not tell this user");
     else if (state.cached_bytes > 0)
-      result_.warnings.push_back(fmt::format(
-          "{} stayed in the page cache although --cache cold evicted it",
-          base::format_bytes(static_cast<double>(state.cached_bytes))));
+      result_.warnings.push_back(
+          fmt::format("{} stayed in the page cache although --cache cold evicted it",
+                      base::format_bytes(static_cast<double>(state.cached_bytes))));
     return {};
   }
 
@@ -355,8 +359,8 @@ class Run {
 
   void note_device_bytes(EpochResult& result, const sys::Usage& before, const sys::Usage& after) {
     if (!device_unknown_.empty() || !after.device_read_bytes || !before.device_read_bytes) {
-      result.cached_share = Figure::none(device_unknown_.empty() ? "/proc/self/io is not readable"
-                                                                 : device_unknown_);
+      result.cached_share =
+          Figure::none(device_unknown_.empty() ? "/proc/self/io is not readable" : device_unknown_);
       return;
     }
     result.device_bytes = *after.device_read_bytes - *before.device_read_bytes;
@@ -382,10 +386,9 @@ class Run {
 
   Status save(uint64_t epoch, uint64_t step) {
     if (!checkpoints_)
-      checkpoints_ = FB_TRY(CheckpointWriter::open(workload_.checkpoint.checkpoint_folder,
-                                                   workload_.model.size_bytes,
-                                                   workload_.checkpoint.fsync,
-                                                   workload_.train.seed));
+      checkpoints_ = FB_TRY(
+          CheckpointWriter::open(workload_.checkpoint.checkpoint_folder, workload_.model.size_bytes,
+                                 workload_.checkpoint.fsync, workload_.train.seed));
     const int64_t start = clock_.now_ns();
     CheckpointRecord record = FB_TRY(checkpoints_->save(epoch, step));
     record.start = static_cast<double>(start - start_ns_) * kNano;
@@ -440,7 +443,7 @@ class Run {
   std::unique_ptr<storage::Store> store_;
   DataSource train_, valid_;
   std::unique_ptr<CheckpointWriter> checkpoints_;
-  std::vector<Rank> ranks_;   // engines go before what they read from
+  std::vector<Rank> ranks_;  // engines go before what they read from
 };
 
 }  // namespace

@@ -19,12 +19,12 @@ struct RunRequest {
   workload::Resolved resolved;
   RunOptions options;
   std::string version;
-  std::string command;                 // for the record
+  std::string command;  // for the record
   trace::Recorder* recorder = nullptr;
 };
 
-// Errors are those found before the first step; nothing was measured then. Later ones, and a stop, end
-// the run early and stand in the result, whose finished parts are valid.
+// Errors are those found before the first step; nothing was measured then. Later ones, and a stop,
+// end the run early and stand in the result, whose finished parts are valid.
 Result<RunResult> run(const RunRequest& request, Observer& observer, std::stop_token stop);
 
 }  // namespace forebay::emulate

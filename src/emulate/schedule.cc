@@ -31,8 +31,8 @@ Result<StepPlan> plan_steps(const workload::Workload& workload, int accelerators
       plan.steps = *cap;
     else if (*cap > plan.steps)
       plan.warnings.push_back(
-          fmt::format("train.total_training_steps {} is more than the {} steps an epoch has",
-                      *cap, plan.steps));
+          fmt::format("train.total_training_steps {} is more than the {} steps an epoch has", *cap,
+                      plan.steps));
   }
   if (plan.steps == 0)
     return fail(ErrorCode::kInvalidArgument, "train.total_training_steps is 0: nothing to run");

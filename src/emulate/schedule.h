@@ -11,8 +11,8 @@
 namespace forebay::emulate {
 
 struct StepPlan {
-  uint64_t steps = 0;          // of each accelerator, per epoch
-  uint64_t left_out = 0;       // samples that fill no step
+  uint64_t steps = 0;     // of each accelerator, per epoch
+  uint64_t left_out = 0;  // samples that fill no step
   std::vector<std::string> warnings;
 };
 
@@ -20,14 +20,14 @@ struct StepPlan {
 Result<StepPlan> plan_steps(const workload::Workload& workload, int accelerators,
                             uint64_t sample_count);
 
-// DLIO's rule: a positive steps_between_checkpoints wins and counts the steps of each epoch; otherwise
-// after epoch checkpoint_after_epoch and every epochs_between_checkpoints after it.
+// DLIO's rule: a positive steps_between_checkpoints wins and counts the steps of each epoch;
+// otherwise after epoch checkpoint_after_epoch and every epochs_between_checkpoints after it.
 class CheckpointSchedule {
  public:
   explicit CheckpointSchedule(const workload::Workload& workload) : workload_(workload) {}
   bool has_step_saves() const;
-  bool is_due_after_step(uint64_t step) const;     // from 1
-  bool is_due_after_epoch(uint64_t epoch) const;   // from 1
+  bool is_due_after_step(uint64_t step) const;    // from 1
+  bool is_due_after_epoch(uint64_t epoch) const;  // from 1
 
  private:
   const workload::Workload& workload_;

@@ -25,10 +25,9 @@ void name_the_limit(const RunResult& result, Verdict& verdict) {
   if (total <= 0) return;
   const double stalls = std::max({split.fetch, split.decode, split.sync, split.checkpoint});
   const double cpu = cpu_share(result);
-  const std::string readings =
-      fmt::format("fetch stall {:.0f} %, prep stall {:.0f} %, client CPU {:.0f} % of {} cores",
-                  100 * split.fetch / total, 100 * split.decode / total, 100 * cpu,
-                  result.host.cpu_count);
+  const std::string readings = fmt::format(
+      "fetch stall {:.0f} %, prep stall {:.0f} %, client CPU {:.0f} % of {} cores",
+      100 * split.fetch / total, 100 * split.decode / total, 100 * cpu, result.host.cpu_count);
   verdict.limit_evidence = readings;
   if (stalls / total < kNoticeable) {
     verdict.limited_by = split.compute > 0 ? "compute" : "";
@@ -40,8 +39,8 @@ void name_the_limit(const RunResult& result, Verdict& verdict) {
     verdict.limited_by = "client";
   } else if (result.cached_share.value && *result.cached_share.value >= kMostlyCached) {
     verdict.limited_by = "memory";
-    verdict.limit_evidence +=
-        fmt::format(", {:.0f} % of the bytes from the page cache", 100 * *result.cached_share.value);
+    verdict.limit_evidence += fmt::format(", {:.0f} % of the bytes from the page cache",
+                                          100 * *result.cached_share.value);
   } else {
     verdict.limited_by = "storage";
   }
@@ -79,8 +78,8 @@ Verdict judge(const RunResult& result) {
   verdict.au = Figure::of(*result.au.mean);
   const bool passed = *result.au.mean >= verdict.gate;
   verdict.outcome = passed ? Verdict::Outcome::kPass : Verdict::Outcome::kFail;
-  verdict.reason = fmt::format("AU {:.1f} %, needs {:.0f} %", 100 * *result.au.mean,
-                               100 * verdict.gate);
+  verdict.reason =
+      fmt::format("AU {:.1f} %, needs {:.0f} %", 100 * *result.au.mean, 100 * verdict.gate);
   if (result.is_interrupted || !result.error.empty()) {
     verdict.outcome = Verdict::Outcome::kIncomplete;
     verdict.reason += result.is_interrupted ? "; the run was interrupted" : "; the run failed";

@@ -49,8 +49,8 @@ Batch::Wait Batch::explain_wait(int64_t from_ns, int64_t to_ns) const {
   const SlotState& last = state_->slots[state_->last_slot];
   const int64_t decode = overlap(from_ns, to_ns, last.landed_ns, last.done_ns);
   const int64_t read = overlap(from_ns, to_ns, last.submitted_ns, last.landed_ns);
-  wait.decode_ns =
-      std::min(total, decode + static_cast<int64_t>(static_cast<double>(read) * last.visited_share));
+  wait.decode_ns = std::min(
+      total, decode + static_cast<int64_t>(static_cast<double>(read) * last.visited_share));
   wait.fetch_ns = total - wait.decode_ns;  // not yet issued counts as fetch: the window was full
   return wait;
 }

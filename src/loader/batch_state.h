@@ -14,16 +14,16 @@ enum class Stage : uint8_t { kWaiting, kFetch, kDecode, kDone };
 
 // Written by the thread that finishes the sample, read once the batch is complete.
 struct SlotState {
-  uint64_t wanted = 0;          // the sample this slot is for
+  uint64_t wanted = 0;  // the sample this slot is for
   uint32_t wanted_file = 0;
   LoadedSample sample;
   bool is_good = false;
-  uint64_t file_bytes = 0;      // its share of the read
+  uint64_t file_bytes = 0;  // its share of the read
   int64_t submitted_ns = 0;
-  int64_t landed_ns = 0;        // bytes were there
+  int64_t landed_ns = 0;  // bytes were there
   int64_t done_ns = 0;
-  Stage stage = Stage::kWaiting;   // through the functions below: the watchdog reads it meanwhile
-  double visited_share = 0;     // of the read's time that was spent checking, not fetching
+  Stage stage = Stage::kWaiting;  // through the functions below: the watchdog reads it meanwhile
+  double visited_share = 0;       // of the read's time that was spent checking, not fetching
 
   // Relaxed: shown in a message, orders nothing.
   void set_stage(Stage to) { std::atomic_ref(stage).store(to, std::memory_order_relaxed); }
@@ -38,14 +38,15 @@ struct BatchState {
   std::vector<SlotState> slots;
   // Counts down; the thread that reaches 0 owns the batch (acq_rel: it sees every slot's writes).
   std::atomic<uint32_t> remaining{0};
-  bool is_ready = false;        // guarded by the engine's mutex
+  bool is_ready = false;  // guarded by the engine's mutex
   std::vector<LoadedSample> good;
   uint64_t payload_bytes = 0, file_bytes = 0, skipped = 0;
   int64_t ready_ns = 0;
   uint32_t last_slot = 0;
 
   void reset(uint64_t samples);
-  // Gathers the good samples and applies `on_error`; called by the thread that finished the last one.
+  // Gathers the good samples and applies `on_error`; called by the thread that finished the last
+  // one.
   void complete(OnError on_error);
 };
 

@@ -54,7 +54,8 @@ struct BufferPool::Shared {
     const size_t alignment = capacity >= kHugePageBytes ? kHugePageBytes : kPageBytes;
     const size_t rounded = (capacity + alignment - 1) / alignment * alignment;
     auto* data = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
-    FB_CHECK(data != nullptr);  // memory is bounded by options; none left is not a state to go on in
+    FB_CHECK(data !=
+             nullptr);  // memory is bounded by options; none left is not a state to go on in
     return data;
   }
 

@@ -106,8 +106,8 @@ Result<LoadedSample> DecodePool::decode_target(Worker& worker, const Fetch& fetc
   std::span<const std::byte> bytes = fetch.buffer->span();
   if (fetch.access == formats::Access::kExtents)
     bytes = bytes.subspan(target.extent.offset - fetch.extent.offset, target.extent.length);
-  const formats::Record record = FB_TRY(worker.reader->read(
-      path, bytes, index_.file_index(fetch.file), target.sample_in_file));
+  const formats::Record record = FB_TRY(
+      worker.reader->read(path, bytes, index_.file_index(fetch.file), target.sample_in_file));
   if (options_.keep_samples) return keep(worker, fetch, path, record);
   const ops::Sample sample = FB_TRY(worker.decoder->decode(path, record, {}));
   LoadedSample loaded;
@@ -120,8 +120,8 @@ Result<LoadedSample> DecodePool::decode_target(Worker& worker, const Fetch& fetc
 Result<LoadedSample> DecodePool::keep(Worker& worker, const Fetch& fetch, std::string_view path,
                                       const formats::Record& record) {
   LoadedSample loaded;
-  const bool is_image = record.encoding == formats::Encoding::kJpeg ||
-                        record.encoding == formats::Encoding::kPng;
+  const bool is_image =
+      record.encoding == formats::Encoding::kJpeg || record.encoding == formats::Encoding::kPng;
   if (is_image) {
     const uint64_t size = FB_TRY(worker.decoder->decoded_bytes(path, record));
     loaded.owner = buffers_.acquire(size);

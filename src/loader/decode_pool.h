@@ -1,6 +1,7 @@
 // Threads that turn fetched bytes into samples. Private to the loader.
 //
-// push() may be called from any thread. The pool must be destroyed before the Flow and the BufferPool.
+// push() may be called from any thread. The pool must be destroyed before the Flow and the
+// BufferPool.
 #pragma once
 
 #include <atomic>

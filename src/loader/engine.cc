@@ -13,7 +13,9 @@ namespace forebay::loader {
 namespace {
 
 Status check_options(const EngineOptions& options, const dataset::Index& index) {
-  const auto refuse = [](const char* what) { return fail(ErrorCode::kInvalidArgument, "{}", what); };
+  const auto refuse = [](const char* what) {
+    return fail(ErrorCode::kInvalidArgument, "{}", what);
+  };
   if (index.sample_count() == 0) return refuse("the data set has no samples");
   if (options.batch_size == 0) return refuse("batch size 0");
   if (options.batch_size > UINT32_MAX) return refuse("batch size over 4 294 967 295");
@@ -90,9 +92,7 @@ class Engine::Impl {
 
  private:
   std::function<std::string(uint64_t)> path_namer() const {
-    return [this](uint64_t sample) {
-      return std::string(index_.path(index_.locate(sample).file));
-    };
+    return [this](uint64_t sample) { return std::string(index_.path(index_.locate(sample).file)); };
   }
 
   const dataset::Index& index_;
@@ -101,7 +101,7 @@ class Engine::Impl {
   const Stripe stripe_;
   BufferPool buffers_;
   Flow flow_;
-  Issuer issuer_;      // destroyed after pool_: fetches come back to it until the last thread ends
+  Issuer issuer_;  // destroyed after pool_: fetches come back to it until the last thread ends
   DecodePool pool_;
 };
 
@@ -114,11 +114,13 @@ Result<std::unique_ptr<Engine>> Engine::open(storage::Store& store, const datase
   FB_TRY(check_options(options, index));
   std::unique_ptr<storage::ReadQueue> queue =
       FB_TRY(store.open_queue({options.fetch_depth, options.name + "-read"}));
-  return std::unique_ptr<Engine>(new Engine(std::make_unique<Impl>(
-      index, order, std::move(options), std::move(queue), recorder)));
+  return std::unique_ptr<Engine>(new Engine(
+      std::make_unique<Impl>(index, order, std::move(options), std::move(queue), recorder)));
 }
 
-const Stripe& Engine::stripe() const { return impl_->stripe(); }
+const Stripe& Engine::stripe() const {
+  return impl_->stripe();
+}
 
 void Engine::begin_epoch(uint64_t epoch, uint64_t first_step, uint64_t steps) {
   impl_->begin_epoch(epoch, first_step, steps);
@@ -131,8 +133,12 @@ Result<std::optional<Batch>> Engine::next(std::stop_token stop) {
   return batch;
 }
 
-EngineStats Engine::stats() const { return impl_->stats(); }
-trace::Histogram Engine::take_read_times() { return impl_->take_read_times(); }
+EngineStats Engine::stats() const {
+  return impl_->stats();
+}
+trace::Histogram Engine::take_read_times() {
+  return impl_->take_read_times();
+}
 
 Batch::Batch(Batch&& other) noexcept
     : engine_(other.engine_), state_(std::exchange(other.state_, nullptr)) {}
@@ -147,11 +153,23 @@ Batch::~Batch() {
   if (state_ != nullptr) static_cast<Engine::Impl*>(engine_)->recycle(state_);
 }
 
-uint64_t Batch::step() const { return state_->step; }
-std::span<const LoadedSample> Batch::samples() const { return state_->good; }
-uint64_t Batch::skipped() const { return state_->skipped; }
-uint64_t Batch::payload_bytes() const { return state_->payload_bytes; }
-uint64_t Batch::file_bytes() const { return state_->file_bytes; }
-int64_t Batch::ready_ns() const { return state_->ready_ns; }
+uint64_t Batch::step() const {
+  return state_->step;
+}
+std::span<const LoadedSample> Batch::samples() const {
+  return state_->good;
+}
+uint64_t Batch::skipped() const {
+  return state_->skipped;
+}
+uint64_t Batch::payload_bytes() const {
+  return state_->payload_bytes;
+}
+uint64_t Batch::file_bytes() const {
+  return state_->file_bytes;
+}
+int64_t Batch::ready_ns() const {
+  return state_->ready_ns;
+}
 
 }  // namespace forebay::loader

@@ -1,5 +1,5 @@
-// The engine: turns an order into batches. Reads run in the store, decoding in a pool, and one thread
-// issues work within the bounds.
+// The engine: turns an order into batches. Reads run in the store, decoding in a pool, and one
+// thread issues work within the bounds.
 //
 //   Order --positions--> issue --extents--> ReadQueue --bytes--> decode pool --> batch --> next()
 //
@@ -30,7 +30,7 @@ struct LoadedSample {
   uint64_t sample = 0;
   uint32_t file = 0;
   uint64_t payload_bytes = 0;
-  bool is_replaced = false;        // another sample of the batch stands in for a bad one
+  bool is_replaced = false;  // another sample of the batch stands in for a bad one
   // With keep_samples: the decoded sample; `owner` keeps it alive beyond the batch.
   ops::Sample data;
   BufferRef owner;
@@ -46,11 +46,12 @@ class Batch {
   ~Batch();
 
   uint64_t step() const;
-  std::span<const LoadedSample> samples() const;   // good ones; fewer than the batch size after skips
+  std::span<const LoadedSample> samples()
+      const;  // good ones; fewer than the batch size after skips
   uint64_t skipped() const;
   uint64_t payload_bytes() const;
   uint64_t file_bytes() const;
-  int64_t ready_ns() const;        // monotonic: when the last sample was there
+  int64_t ready_ns() const;  // monotonic: when the last sample was there
 
   struct Wait {
     int64_t fetch_ns = 0, decode_ns = 0;
@@ -71,18 +72,19 @@ class Engine {
   static Result<std::unique_ptr<Engine>> open(storage::Store& store, const dataset::Index& index,
                                               const dataset::Order& order, EngineOptions options,
                                               trace::Recorder* recorder);
-  ~Engine();   // abandons what is in flight
+  ~Engine();  // abandons what is in flight
 
   const Stripe& stripe() const;
 
-  // Starts reading the batches [first_step, first_step + steps) of `epoch`; what is left of an earlier
-  // epoch is abandoned. Steps beyond the epoch's end do not exist.
+  // Starts reading the batches [first_step, first_step + steps) of `epoch`; what is left of an
+  // earlier epoch is abandoned. Steps beyond the epoch's end do not exist.
   void begin_epoch(uint64_t epoch, uint64_t first_step, uint64_t steps);
 
-  // The next batch, nothing at the epoch's end, or the error that ended the flow. kCancelled on stop.
+  // The next batch, nothing at the epoch's end, or the error that ended the flow. kCancelled on
+  // stop.
   Result<std::optional<Batch>> next(std::stop_token stop);
 
-  EngineStats stats() const;   // since the engine was opened
+  EngineStats stats() const;  // since the engine was opened
 
   // Time of each read since the last call: start of work to last byte, in ns.
   trace::Histogram take_read_times();

@@ -85,9 +85,9 @@ Result<BatchState*> Flow::wait_ready(bool as_ready, int64_t stall_limit_ns,
 std::string Flow::describe_stall(const std::function<std::string(uint64_t)>& path_of) const {
   if (outstanding_.empty()) return "nothing was issued";
   const BatchState* batch = outstanding_.front();
-  std::string text = fmt::format("step {} waits for {} of its {} samples", batch->step,
-                                 batch->remaining.load(std::memory_order_relaxed),
-                                 batch->slots.size());
+  std::string text =
+      fmt::format("step {} waits for {} of its {} samples", batch->step,
+                  batch->remaining.load(std::memory_order_relaxed), batch->slots.size());
   for (const SlotState& slot : batch->slots) {
     const Stage stage = slot.load_stage();
     if (stage == Stage::kDone) continue;

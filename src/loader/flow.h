@@ -1,5 +1,5 @@
-// What the issuer, the decode threads and the consumer share: the batches under way, the first error,
-// the bad records and the figures. Private to the loader.
+// What the issuer, the decode threads and the consumer share: the batches under way, the first
+// error, the bad records and the figures. Private to the loader.
 //
 // Safe to use from any thread.
 #pragma once
@@ -33,7 +33,7 @@ class Flow {
   Flow(OnError on_error, uint64_t errors_max, uint64_t batch_count);
 
   // --- consumer ---
-  void begin(EpochRequest request);   // only when no batch is outstanding
+  void begin(EpochRequest request);  // only when no batch is outstanding
   // Stops issuing; batches already under way still finish.
   void abandon();
   bool has_outstanding() const;
@@ -48,7 +48,8 @@ class Flow {
   // A free batch for the next step, or null when there is no step left or no batch free. `prepare`
   // sets its slots while nobody else sees them.
   BatchState* start_batch(const std::function<void(BatchState&)>& prepare);
-  // Waits until start_batch() can succeed or, given a flag, until that is false. False when stopped.
+  // Waits until start_batch() can succeed or, given a flag, until that is false. False when
+  // stopped.
   bool wait_for_work(const std::atomic<bool>* window_is_full, std::stop_token stop);
   // The flag given to wait_for_work may have changed.
   void poke();
@@ -84,7 +85,7 @@ class Flow {
   base::CondVar work_;
   std::vector<std::unique_ptr<BatchState>> all_;
   std::vector<BatchState*> free_ FB_GUARDED_BY(mutex_);
-  std::deque<BatchState*> outstanding_ FB_GUARDED_BY(mutex_);   // in step order
+  std::deque<BatchState*> outstanding_ FB_GUARDED_BY(mutex_);  // in step order
   EpochRequest request_ FB_GUARDED_BY(mutex_);
   std::optional<Error> first_error_ FB_GUARDED_BY(mutex_);
   uint64_t bad_count_ FB_GUARDED_BY(mutex_) = 0;

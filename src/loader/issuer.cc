@@ -46,7 +46,9 @@ void Issuer::stop_thread() {
   thread_.join();
 }
 
-void Issuer::wake() { queue_->wake(); }
+void Issuer::wake() {
+  queue_->wake();
+}
 
 void Issuer::release(std::unique_ptr<Fetch> fetch) {
   window_bytes_.fetch_sub(fetch->window_bytes);
@@ -165,8 +167,7 @@ bool Issuer::join_shared(const Target& target, uint32_t file) {
   return true;
 }
 
-void Issuer::open_fetch(const Target& target, uint32_t file,
-                        const dataset::SampleLocation& where) {
+void Issuer::open_fetch(const Target& target, uint32_t file, const dataset::SampleLocation& where) {
   open_ = std::make_unique<Fetch>();
   open_->file = file;
   open_->access = where.access;
@@ -176,10 +177,9 @@ void Issuer::open_fetch(const Target& target, uint32_t file,
 
 // Decides where the bytes go: nowhere, through a check in passing, or into a buffer.
 void Issuer::equip(Fetch& fetch) {
-  const bool needs_bytes = options_.keep_samples ||
-                           (options_.payload == Payload::kDecode && fetch.must_keep) ||
-                           (options_.payload == Payload::kDecode &&
-                            fetch.access != formats::Access::kWholeFile);
+  const bool needs_bytes =
+      options_.keep_samples || (options_.payload == Payload::kDecode && fetch.must_keep) ||
+      (options_.payload == Payload::kDecode && fetch.access != formats::Access::kWholeFile);
   if (options_.payload == Payload::kDecode && !needs_bytes && checks_exist_) {
     if (idle_checks_.empty()) {
       if (auto check = reader_->make_stream_check()) idle_checks_.push_back(std::move(check));
@@ -318,8 +318,8 @@ void Issuer::fail_targets(const Fetch& fetch, const Error& error) {
 void Issuer::remember_shared(const Fetch& fetch) {
   shared_.push_front({fetch.file, fetch.buffer, fetch.extent.length});
   shared_bytes_ += fetch.extent.length;
-  while (shared_.size() > 1 && (shared_bytes_ > options_.shard_cache_bytes ||
-                                shared_.size() > kSharedFilesMax)) {
+  while (shared_.size() > 1 &&
+         (shared_bytes_ > options_.shard_cache_bytes || shared_.size() > kSharedFilesMax)) {
     shared_bytes_ -= shared_.back().bytes;
     shared_.pop_back();
   }

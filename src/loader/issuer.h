@@ -24,8 +24,7 @@ namespace forebay::loader {
 class Issuer {
  public:
   Issuer(const dataset::Index& index, const dataset::Order& order, const EngineOptions& options,
-         Stripe stripe, Flow& flow, BufferPool& buffers,
-         std::unique_ptr<storage::ReadQueue> queue);
+         Stripe stripe, Flow& flow, BufferPool& buffers, std::unique_ptr<storage::ReadQueue> queue);
   ~Issuer();
 
   // `pool` gets what needs decoding; call once before the first epoch.
@@ -69,27 +68,27 @@ class Issuer {
   DecodePool* pool_ = nullptr;
 
   // --- the issuing thread's own ---
-  std::unique_ptr<formats::Reader> reader_;    // makes stream checks
+  std::unique_ptr<formats::Reader> reader_;  // makes stream checks
   std::vector<std::unique_ptr<formats::StreamCheck>> idle_checks_;
   bool checks_exist_ = true;
   BatchState* filling_ = nullptr;
   uint32_t next_slot_ = 0;
-  std::unique_ptr<Fetch> open_;                // neighbours may still join it
-  std::vector<std::unique_ptr<Fetch>> in_flight_;   // by id
+  std::unique_ptr<Fetch> open_;                    // neighbours may still join it
+  std::vector<std::unique_ptr<Fetch>> in_flight_;  // by id
   std::vector<uint32_t> free_ids_;
   size_t in_flight_count_ = 0;
   std::vector<storage::Read> to_submit_;
-  std::unordered_map<uint32_t, Fetch*> loading_shared_;    // kTogether files being read
+  std::unordered_map<uint32_t, Fetch*> loading_shared_;  // kTogether files being read
   struct SharedFile {
     uint32_t file;
     BufferRef buffer;
     uint64_t bytes;
   };
-  std::deque<SharedFile> shared_;              // kTogether files at hand, newest first
+  std::deque<SharedFile> shared_;  // kTogether files at hand, newest first
   uint64_t shared_bytes_ = 0;
 
-  // Bytes between issue and decoded. Sequentially consistent with is_window_full_: either the issuer
-  // sees a release() or that release() sees the flag and wakes the issuer.
+  // Bytes between issue and decoded. Sequentially consistent with is_window_full_: either the
+  // issuer sees a release() or that release() sees the flag and wakes the issuer.
   std::atomic<uint64_t> window_bytes_{0};
   std::atomic<bool> is_window_full_{false};
 

@@ -62,10 +62,18 @@ Batch::Batch(Batch&&) noexcept = default;
 Batch& Batch::operator=(Batch&&) noexcept = default;
 Batch::~Batch() = default;
 
-uint64_t Batch::epoch() const { return impl_->epoch; }
-uint64_t Batch::step() const { return impl_->batch.step(); }
-std::span<const Sample> Batch::samples() const { return impl_->samples; }
-uint64_t Batch::skipped() const { return impl_->batch.skipped(); }
+uint64_t Batch::epoch() const {
+  return impl_->epoch;
+}
+uint64_t Batch::step() const {
+  return impl_->batch.step();
+}
+std::span<const Sample> Batch::samples() const {
+  return impl_->samples;
+}
+uint64_t Batch::skipped() const {
+  return impl_->batch.skipped();
+}
 
 class Loader::Impl {
  public:
@@ -82,7 +90,8 @@ class Loader::Impl {
     index.record_bytes = options.record_bytes;
     index.cache_path = options.index_cache;
     impl->index_ = FB_TRY(dataset::Index::open(*impl->store_, index));
-    const dataset::Order order = FB_TRY(dataset::Order::make(order_options(options, *impl->index_)));
+    const dataset::Order order =
+        FB_TRY(dataset::Order::make(order_options(options, *impl->index_)));
     impl->order_ = std::make_unique<dataset::Order>(order);
     impl->engine_ = FB_TRY(loader::Engine::open(*impl->store_, *impl->index_, *impl->order_,
                                                 engine_options(options), nullptr));
@@ -118,9 +127,10 @@ class Loader::Impl {
 
   Status restore(const LoaderState& state) {
     if (state.fingerprint != index_->fingerprint())
-      return fail(ErrorCode::kInvalidArgument,
-                  "the state belongs to another data set (fingerprint {:016x}, this one has {:016x})",
-                  state.fingerprint, index_->fingerprint());
+      return fail(
+          ErrorCode::kInvalidArgument,
+          "the state belongs to another data set (fingerprint {:016x}, this one has {:016x})",
+          state.fingerprint, index_->fingerprint());
     if (state.seed != order_->options().seed)
       return fail(ErrorCode::kInvalidArgument, "the state has seed {}, this loader {}", state.seed,
                   order_->options().seed);
@@ -156,7 +166,7 @@ class Loader::Impl {
   std::unique_ptr<storage::Store> store_;
   std::unique_ptr<dataset::Index> index_;
   std::unique_ptr<dataset::Order> order_;
-  std::unique_ptr<loader::Engine> engine_;   // last: it reads through the others until it is gone
+  std::unique_ptr<loader::Engine> engine_;  // last: it reads through the others until it is gone
   uint64_t rank_ = 0, epoch_ = 0, step_ = 0;
   bool is_running_ = false;
 };
@@ -169,14 +179,26 @@ Result<std::unique_ptr<Loader>> Loader::open(const LoaderOptions& options) {
   return std::unique_ptr<Loader>(new Loader(std::move(impl)));
 }
 
-uint64_t Loader::sample_count() const { return impl_->sample_count(); }
-uint64_t Loader::batches_per_epoch() const { return impl_->batches_per_epoch(); }
-double Loader::order_entropy() const { return impl_->order_entropy(); }
+uint64_t Loader::sample_count() const {
+  return impl_->sample_count();
+}
+uint64_t Loader::batches_per_epoch() const {
+  return impl_->batches_per_epoch();
+}
+double Loader::order_entropy() const {
+  return impl_->order_entropy();
+}
 Result<std::optional<Batch>> Loader::next(std::stop_token stop) {
   return impl_->next(std::move(stop));
 }
-LoaderState Loader::state() const { return impl_->state(); }
-Status Loader::restore(const LoaderState& state) { return impl_->restore(state); }
-LoaderStats Loader::stats() const { return impl_->stats(); }
+LoaderState Loader::state() const {
+  return impl_->state();
+}
+Status Loader::restore(const LoaderState& state) {
+  return impl_->restore(state);
+}
+LoaderStats Loader::stats() const {
+  return impl_->stats();
+}
 
 }  // namespace forebay

@@ -388,7 +388,8 @@ class LoaderOnFiles : public testing::Test {
     auto store = std::move(storage::open_store("local", folder_)).value();
     for (int i = 0; i < 13; ++i) {
       formats::FileSpec file{.path = fmt::format("class{}/{:02}.npy", i % 3, i),
-                             .rows = 4 + static_cast<uint64_t>(i), .columns = 5,
+                             .rows = 4 + static_cast<uint64_t>(i),
+                             .columns = 5,
                              .seed = static_cast<uint64_t>(i)};
       auto writer = std::move(store->create(file.path)).value();
       ASSERT_TRUE(formats::find_format("npy")->write(*writer, true, file).ok());

@@ -24,46 +24,47 @@ enum class OnError {
 
 struct EngineOptions {
   uint64_t batch_size = 1;
-  uint64_t prefetch_batches = 2;     // finished or in progress beyond the one the consumer holds
-  int fetch_depth = 4;               // reads in flight
+  uint64_t prefetch_batches = 2;  // finished or in progress beyond the one the consumer holds
+  int fetch_depth = 4;            // reads in flight
   int decode_threads = 1;
   uint64_t rank = 0, world_size = 1;
   Tail tail = Tail::kDrop;
   Payload payload = Payload::kDecode;
-  bool keep_samples = false;         // false: samples are checked and dropped (emulation)
-  bool as_ready = false;             // batches in the order they finish instead of step order
+  bool keep_samples = false;  // false: samples are checked and dropped (emulation)
+  bool as_ready = false;      // batches in the order they finish instead of step order
   OnError on_error = OnError::kRaise;
-  uint64_t errors_max = UINT64_MAX;  // allowance for kSkip and kReplace
-  uint64_t window_bytes = 32 << 20;  // read but not yet decoded; one larger record passes alone
-  uint64_t coalesce_bytes = 1 << 20; // neighbouring records of one file become one read up to this
-  uint64_t shard_cache_bytes = 256 << 20;   // files whose samples only come together
-  formats::FormatOptions format;     // as the index was opened with
+  uint64_t errors_max = UINT64_MAX;   // allowance for kSkip and kReplace
+  uint64_t window_bytes = 32 << 20;   // read but not yet decoded; one larger record passes alone
+  uint64_t coalesce_bytes = 1 << 20;  // neighbouring records of one file become one read up to this
+  uint64_t shard_cache_bytes = 256 << 20;  // files whose samples only come together
+  formats::FormatOptions format;           // as the index was opened with
   ops::DecodeOptions decode;
   // Time a decode thread spends on a sample besides decoding it (DLIO's preprocess_time), or null.
   std::function<int64_t(uint64_t epoch, uint64_t sample)> preprocess_ns;
-  int64_t stall_limit_ns = 600'000'000'000;   // a batch that takes longer is an error naming the file
-  std::string name = "loader";       // prefix of thread and track names
+  int64_t stall_limit_ns =
+      600'000'000'000;          // a batch that takes longer is an error naming the file
+  std::string name = "loader";  // prefix of thread and track names
 };
 
 struct BadRecord {
   uint64_t sample = 0;
   std::string path;
-  std::string cause;                 // names offset, record or member
+  std::string cause;  // names offset, record or member
 };
 
 struct EngineStats {
   uint64_t reads = 0;
-  uint64_t file_bytes = 0;           // read from the store
-  uint64_t payload_bytes = 0;        // decoded bytes of samples (equals file bytes for kBytes)
-  uint64_t samples = 0;              // delivered good
+  uint64_t file_bytes = 0;     // read from the store
+  uint64_t payload_bytes = 0;  // decoded bytes of samples (equals file bytes for kBytes)
+  uint64_t samples = 0;        // delivered good
   uint64_t batches = 0;
-  int64_t fetch_busy_ns = 0;         // driver time in reads, visitors excluded, all in flight together
-  int64_t decode_busy_ns = 0;        // decode threads and visitors
-  int64_t decode_idle_ns = 0;        // decode threads waited for bytes
+  int64_t fetch_busy_ns = 0;   // driver time in reads, visitors excluded, all in flight together
+  int64_t decode_busy_ns = 0;  // decode threads and visitors
+  int64_t decode_idle_ns = 0;  // decode threads waited for bytes
   int64_t consumer_wait_ns = 0;
   uint64_t buffer_bytes_max = 0;
   uint64_t bad_count = 0;
-  std::vector<BadRecord> bad_records;   // the first 100
+  std::vector<BadRecord> bad_records;  // the first 100
 };
 
 }  // namespace forebay::loader

@@ -1,7 +1,7 @@
 // Which positions of the canonical order make up batch `step` of rank `rank`.
 //
-// A value. Step s of all ranks together covers the positions [s * B * W, (s + 1) * B * W), rank by rank,
-// so the stream does not depend on how many ranks consume it.
+// A value. Step s of all ranks together covers the positions [s * B * W, (s + 1) * B * W), rank by
+// rank, so the stream does not depend on how many ranks consume it.
 #pragma once
 
 #include <algorithm>
@@ -25,9 +25,7 @@ struct Stripe {
   uint64_t whole_steps() const { return sample_count / step_samples(); }
   uint64_t left_over() const { return sample_count % step_samples(); }
 
-  uint64_t steps(uint64_t rank) const {
-    return whole_steps() + (tail_samples(rank) > 0 ? 1 : 0);
-  }
+  uint64_t steps(uint64_t rank) const { return whole_steps() + (tail_samples(rank) > 0 ? 1 : 0); }
   uint64_t batch_samples(uint64_t step, uint64_t rank) const {
     return step < whole_steps() ? batch_size : tail_samples(rank);
   }

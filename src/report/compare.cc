@@ -30,8 +30,7 @@ bool differs(const StoredFigure& a, const StoredFigure& b) {
   const double va = a.stdev * a.stdev / na, vb = b.stdev * b.stdev / nb;
   if (va + vb == 0) return a.mean != b.mean;
   const double t = std::abs(a.mean - b.mean) / std::sqrt(va + vb);
-  const double freedom =
-      (va + vb) * (va + vb) / (va * va / (na - 1) + vb * vb / (nb - 1));
+  const double freedom = (va + vb) * (va + vb) / (va * va / (na - 1) + vb * vb / (nb - 1));
   return t > t_point(freedom);
 }
 
@@ -40,7 +39,7 @@ Difference judge(const StoredFigure& a, const StoredFigure& b) {
   difference.ratio = a.mean != 0 ? b.mean / a.mean : 1;
   if (a.n < 2 || b.n < 2) return difference;
   const bool higher = b.mean > a.mean;
-  difference.judgement = !differs(a, b)                        ? Difference::Judgement::kSame
+  difference.judgement = !differs(a, b)                      ? Difference::Judgement::kSame
                          : higher == a.is_better_when_higher ? Difference::Judgement::kBetter
                                                              : Difference::Judgement::kWorse;
   return difference;
@@ -48,21 +47,30 @@ Difference judge(const StoredFigure& a, const StoredFigure& b) {
 
 std::string value_text(double value, double stdev, uint64_t n, const std::string& unit) {
   std::string text;
-  if (unit == "fraction") text = fmt::format("{:.1f} %", 100 * value);
-  else if (unit == "B/s") text = base::format_bytes_per_second(value);
-  else if (unit == "B") text = base::format_memory(value);
-  else if (unit == "s") text = base::format_seconds(value);
-  else text = fmt::format("{:.4g} {}", value, unit);
+  if (unit == "fraction")
+    text = fmt::format("{:.1f} %", 100 * value);
+  else if (unit == "B/s")
+    text = base::format_bytes_per_second(value);
+  else if (unit == "B")
+    text = base::format_memory(value);
+  else if (unit == "s")
+    text = base::format_seconds(value);
+  else
+    text = fmt::format("{:.4g} {}", value, unit);
   if (n > 1 && value != 0) text += fmt::format(" +-{:.1f} %", 100 * stdev / std::abs(value));
   return text;
 }
 
 const char* word(Difference::Judgement judgement) {
   switch (judgement) {
-    case Difference::Judgement::kBetter: return "better";
-    case Difference::Judgement::kWorse: return "worse";
-    case Difference::Judgement::kSame: return "same";
-    case Difference::Judgement::kUnknown: break;
+    case Difference::Judgement::kBetter:
+      return "better";
+    case Difference::Judgement::kWorse:
+      return "worse";
+    case Difference::Judgement::kSame:
+      return "same";
+    case Difference::Judgement::kUnknown:
+      break;
   }
   return "one value each: no spread to judge by";
 }
@@ -113,13 +121,18 @@ std::string comparison_json(const StoredResult& before, const StoredResult& afte
   json["warnings"] = comparison.warnings;
   auto& rows = json["figures"] = nlohmann::ordered_json::array();
   for (const Difference& d : comparison.differences)
-    rows.push_back({{"name", d.name}, {"unit", d.unit}, {"before_mean", d.before},
-                    {"before_stdev", d.before_stdev}, {"before_n", d.before_n},
-                    {"after_mean", d.after}, {"after_stdev", d.after_stdev},
-                    {"after_n", d.after_n}, {"ratio", d.ratio},
-                    {"judgement", d.judgement == Difference::Judgement::kUnknown
-                                      ? "unknown"
-                                      : word(d.judgement)}});
+    rows.push_back(
+        {{"name", d.name},
+         {"unit", d.unit},
+         {"before_mean", d.before},
+         {"before_stdev", d.before_stdev},
+         {"before_n", d.before_n},
+         {"after_mean", d.after},
+         {"after_stdev", d.after_stdev},
+         {"after_n", d.after_n},
+         {"ratio", d.ratio},
+         {"judgement",
+          d.judgement == Difference::Judgement::kUnknown ? "unknown" : word(d.judgement)}});
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -18,7 +18,9 @@ using emulate::RunResult;
 
 constexpr double kMebi = 1048576.0;
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
 Json figure(const emulate::Figure& f, double factor = 1) {
   return f.value ? number(*f.value * factor) : Json(nullptr);
 }
@@ -57,7 +59,8 @@ class Clock {
 };
 
 Json span(const Clock& clock, double start, double end) {
-  return Json{{"start", clock.at(start)}, {"end", clock.at(end)},
+  return Json{{"start", clock.at(start)},
+              {"end", clock.at(end)},
               {"duration", fmt::format("{:.2f}", end - start)}};
 }
 
@@ -89,10 +92,10 @@ Json summary(const RunResult& result, const Clock& clock) {
     metric["train_au_percentage"] = au;
     metric["train_au_mean_percentage"] = mean(result.dlio_au, 100);
     metric["train_au_stdev_percentage"] = deviation(result.dlio_au, 100);
-    metric["train_au_meet_expectation"] =
-        !result.dlio_au.mean ? Json(nullptr)
-        : *result.dlio_au.mean >= workload.metric.au ? Json("success")
-                                                     : Json("fail");
+    metric["train_au_meet_expectation"] = !result.dlio_au.mean ? Json(nullptr)
+                                          : *result.dlio_au.mean >= workload.metric.au
+                                              ? Json("success")
+                                              : Json("fail");
     metric["train_throughput_samples_per_second"] = throughput;
     metric["train_throughput_mean_samples_per_second"] = mean(result.dlio_samples_per_second);
     metric["train_throughput_stdev_samples_per_second"] = deviation(result.dlio_samples_per_second);
@@ -157,10 +160,11 @@ Json per_epoch_stats(const RunResult& result, const Clock& clock, size_t rank) {
   if (rank != 0) return json;
   std::map<uint64_t, int> saves;
   for (const auto& save : result.checkpoints) {
-    Json entry{{"start", clock.at(save.start)}, {"end", clock.at(save.end)},
-               {"duration", save.seconds},
-               {"throughput",
-                number(static_cast<double>(save.bytes) / (1024 * kMebi) / save.seconds)}};
+    Json entry{
+        {"start", clock.at(save.start)},
+        {"end", clock.at(save.end)},
+        {"duration", save.seconds},
+        {"throughput", number(static_cast<double>(save.bytes) / (1024 * kMebi) / save.seconds)}};
     json[std::to_string(save.epoch)][fmt::format("save_ckpt{}", ++saves[save.epoch])] = entry;
   }
   return json;
@@ -180,8 +184,7 @@ Json rank_output(const RunResult& result, const Clock& clock, size_t rank) {
     Json& entry = json[std::to_string(epoch.epoch)];
     int number = 0;
     for (const emulate::Block& block : epoch.ranks.at(rank).blocks) {
-      const std::string name =
-          epoch.is_evaluation ? "eval" : fmt::format("block{}", ++number);
+      const std::string name = epoch.is_evaluation ? "eval" : fmt::format("block{}", ++number);
       entry["load"][name] = block.load;
       entry["proc"][name] = block.proc;
       entry["compute"][name] = block.compute;

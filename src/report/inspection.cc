@@ -65,9 +65,9 @@ std::string inspection_text(const emulate::Inspection& inspection) {
   if (!inspection.first_sample.empty()) text += row("first", inspection.first_sample);
   const trace::Histogram& sizes = inspection.file_bytes;
   const auto size = [](uint64_t bytes) { return format_bytes(static_cast<double>(bytes)); };
-  text += row("file sizes",
-              fmt::format("min {}   p50 {}   p99 {}   max {}", size(sizes.min()),
-                          size(sizes.percentile(50)), size(sizes.percentile(99)), size(sizes.max())));
+  text += row("file sizes", fmt::format("min {}   p50 {}   p99 {}   max {}", size(sizes.min()),
+                                        size(sizes.percentile(50)), size(sizes.percentile(99)),
+                                        size(sizes.max())));
   text += size_bars(sizes);
   if (inspection.is_checked)
     text += row("checked", fmt::format("{} samples, {} decoded, {:.1f} s, {} bad",
@@ -82,7 +82,8 @@ std::string inspection_text(const emulate::Inspection& inspection) {
   text += row("problems", format_count(inspection.problem_count));
   for (const auto& [path, reason] : inspection.problems) text += row("", path + ": " + reason);
   if (inspection.problem_count > inspection.problems.size())
-    text += row("", fmt::format("... and {} more", inspection.problem_count - inspection.problems.size()));
+    text += row(
+        "", fmt::format("... and {} more", inspection.problem_count - inspection.problems.size()));
   return text;
 }
 
@@ -120,23 +121,23 @@ std::string inspection_json(const emulate::Inspection& inspection) {
 }
 
 std::string attempt_line(const emulate::Attempt& attempt) {
-  return fmt::format("{:>4} accelerator{}   AU {:>7}   {}   limited by {}{}\n",
-                     attempt.accelerators, attempt.accelerators == 1 ? " " : "s",
-                     percent(attempt.au), attempt.passed ? "pass" : "FAIL",
-                     attempt.limited_by.empty() ? "nothing" : attempt.limited_by,
-                     attempt.is_cached_share_known && attempt.cached_share >= 0.5
-                         ? fmt::format("   ({:.0f} % from the page cache)", 100 * attempt.cached_share)
-                         : "");
+  return fmt::format(
+      "{:>4} accelerator{}   AU {:>7}   {}   limited by {}{}\n", attempt.accelerators,
+      attempt.accelerators == 1 ? " " : "s", percent(attempt.au), attempt.passed ? "pass" : "FAIL",
+      attempt.limited_by.empty() ? "nothing" : attempt.limited_by,
+      attempt.is_cached_share_known && attempt.cached_share >= 0.5
+          ? fmt::format("   ({:.0f} % from the page cache)", 100 * attempt.cached_share)
+          : "");
 }
 
 std::string maximum_text(const emulate::MaximumFound& found) {
   if (found.is_interrupted)
-    return row("maximum", fmt::format("not found: interrupted; {} passed so far",
-                                      found.accelerators));
-  return row("maximum",
-             fmt::format("{} accelerator{}{}", found.accelerators,
-                         found.accelerators == 1 ? "" : "s",
-                         found.is_limit_reached ? "" : "; none failed, more may be fed"));
+    return row("maximum",
+               fmt::format("not found: interrupted; {} passed so far", found.accelerators));
+  return row(
+      "maximum",
+      fmt::format("{} accelerator{}{}", found.accelerators, found.accelerators == 1 ? "" : "s",
+                  found.is_limit_reached ? "" : "; none failed, more may be fed"));
 }
 
 std::string maximum_json(const emulate::MaximumFound& found) {

@@ -19,7 +19,9 @@ using emulate::RunResult;
 using emulate::Spread;
 
 // JSON has no infinity or NaN: such a value was not measured.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
 
 void put(Json& object, const std::string& name, const Figure& figure) {
   object[name] = figure.value ? number(*figure.value) : Json(nullptr);
@@ -36,9 +38,12 @@ Json spread(const Spread& values) {
 }
 
 Json split(const emulate::TimeSplit& times) {
-  return Json{{"compute", times.compute}, {"fetch_stall", times.fetch},
-              {"prep_stall", times.decode}, {"sync_stall", times.sync},
-              {"checkpoint_stall", times.checkpoint}, {"other", times.other}};
+  return Json{{"compute", times.compute},
+              {"fetch_stall", times.fetch},
+              {"prep_stall", times.decode},
+              {"sync_stall", times.sync},
+              {"checkpoint_stall", times.checkpoint},
+              {"other", times.other}};
 }
 
 Json histogram(const trace::Histogram& values) {
@@ -52,7 +57,8 @@ Json histogram(const trace::Histogram& values) {
   for (const double p : {50.0, 90.0, 99.0, 99.9})
     json[fmt::format("p{:g}", p)] = values.percentile(p);
   Json& buckets = json["buckets_low_high_count"] = Json::array();
-  for (const auto& bucket : values.buckets()) buckets.push_back({bucket.low, bucket.high, bucket.count});
+  for (const auto& bucket : values.buckets())
+    buckets.push_back({bucket.low, bucket.high, bucket.count});
   return json;
 }
 
@@ -88,30 +94,41 @@ Json epoch_json(const EpochResult& epoch) {
     one["included_seconds"] = rank.included_seconds;
     Json& blocks = one["blocks"] = Json::array();
     for (const emulate::Block& block : rank.blocks)
-      blocks.push_back(Json{{"start_seconds", block.start}, {"end_seconds", block.end},
-                            {"load_seconds", block.load}, {"compute_seconds", block.compute}});
+      blocks.push_back(Json{{"start_seconds", block.start},
+                            {"end_seconds", block.end},
+                            {"load_seconds", block.load},
+                            {"compute_seconds", block.compute}});
     ranks.push_back(std::move(one));
   }
   return json;
 }
 
 Json dataset_json(const emulate::DatasetFacts& facts) {
-  return Json{{"format", facts.format}, {"layout", facts.layout},
-              {"file_system", facts.file_system}, {"files", facts.files},
-              {"samples", facts.samples}, {"bytes", facts.bytes},
-              {"strays", facts.strays}, {"problems", facts.problems},
+  return Json{{"format", facts.format},
+              {"layout", facts.layout},
+              {"file_system", facts.file_system},
+              {"files", facts.files},
+              {"samples", facts.samples},
+              {"bytes", facts.bytes},
+              {"strays", facts.strays},
+              {"problems", facts.problems},
               {"problem_examples", facts.problem_examples},
-              {"index_seconds", facts.index_seconds}, {"order", facts.order},
+              {"index_seconds", facts.index_seconds},
+              {"order", facts.order},
               {"order_entropy", facts.order_entropy},
               {"fingerprint", fmt::format("{:016x}", facts.fingerprint)}};
 }
 
 const char* outcome_name(emulate::Verdict::Outcome outcome) {
   switch (outcome) {
-    case emulate::Verdict::Outcome::kPass: return "pass";
-    case emulate::Verdict::Outcome::kFail: return "fail";
-    case emulate::Verdict::Outcome::kIncomplete: return "incomplete";
-    case emulate::Verdict::Outcome::kNotMeasured: break;
+    case emulate::Verdict::Outcome::kPass:
+      return "pass";
+    case emulate::Verdict::Outcome::kFail:
+      return "fail";
+    case emulate::Verdict::Outcome::kIncomplete:
+      return "incomplete";
+    case emulate::Verdict::Outcome::kNotMeasured:
+      break;
   }
   return "not measured";
 }
@@ -130,8 +147,11 @@ Json verdict_json(const emulate::Verdict& verdict) {
 }
 
 Json host_json(const sys::Host& host) {
-  return Json{{"name", host.name}, {"kernel", host.kernel}, {"cpu_model", host.cpu_model},
-              {"cpu_count", host.cpu_count}, {"cpu_count_online", host.cpu_count_online},
+  return Json{{"name", host.name},
+              {"kernel", host.kernel},
+              {"cpu_model", host.cpu_model},
+              {"cpu_count", host.cpu_count},
+              {"cpu_count_online", host.cpu_count_online},
               {"memory_bytes", host.memory_bytes},
               {"memory_limit_bytes", host.memory_limit_bytes}};
 }
@@ -146,10 +166,14 @@ Json workload_json(const workload::Resolved& resolved) {
 
 Json options_json(const RunResult& result) {
   const emulate::RunOptions& options = result.options;
-  return Json{{"data", options.data}, {"storage", options.storage},
-              {"accelerators", options.accelerators}, {"barrier", options.barrier},
-              {"payload", options.payload}, {"cache", options.cache},
-              {"on_error", options.on_error}, {"decode_threads", options.decode_threads}};
+  return Json{{"data", options.data},
+              {"storage", options.storage},
+              {"accelerators", options.accelerators},
+              {"barrier", options.barrier},
+              {"payload", options.payload},
+              {"cache", options.cache},
+              {"on_error", options.on_error},
+              {"decode_threads", options.decode_threads}};
 }
 
 Json summary_json(const RunResult& result) {
@@ -229,8 +253,11 @@ std::string to_json(const RunResult& result) {
     bad.push_back(Json{{"path", record.path}, {"cause", record.cause}});
   Json& saves = json["checkpoints"] = Json::array();
   for (const auto& save : result.checkpoints)
-    saves.push_back(Json{{"epoch", save.epoch}, {"step", save.step}, {"bytes", save.bytes},
-                         {"seconds", save.seconds}, {"is_synced", save.is_synced},
+    saves.push_back(Json{{"epoch", save.epoch},
+                         {"step", save.step},
+                         {"bytes", save.bytes},
+                         {"seconds", save.seconds},
+                         {"is_synced", save.is_synced},
                          {"path", save.path}});
   Json& epochs = json["epochs"] = Json::array();
   for (const EpochResult& epoch : result.epochs) epochs.push_back(epoch_json(epoch));
@@ -263,8 +290,9 @@ Result<StoredResult> parse_result(const std::string& path, const std::string& te
   if (accelerators != nullptr && accelerators->is_number_integer())
     stored.accelerators = accelerators->get<int>();
   for (const char* key : {"accelerators", "payload", "cache", "storage", "barrier", "data"})
-    if (const Json* value = find(*options, key)) stored.conditions.push_back(
-        fmt::format("{} {}", key, value->is_string() ? value->get<std::string>() : value->dump()));
+    if (const Json* value = find(*options, key))
+      stored.conditions.push_back(fmt::format(
+          "{} {}", key, value->is_string() ? value->get<std::string>() : value->dump()));
   stored.conditions.push_back("workload " + stored.workload);
   read_spread(*summary, "au", "fraction", true, stored.figures);
   read_spread(*summary, "samples_per_second", "1/s", true, stored.figures);

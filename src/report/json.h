@@ -24,7 +24,7 @@ struct StoredResult {
   std::string path, workload, outcome;
   int accelerators = 0;
   std::vector<StoredFigure> figures;
-  std::vector<std::string> conditions;   // "cache cold", "payload decode": what must agree
+  std::vector<std::string> conditions;  // "cache cold", "payload decode": what must agree
 };
 Result<StoredResult> parse_result(const std::string& path, const std::string& text);
 

@@ -50,14 +50,20 @@ std::string rate_bytes(const Figure& figure) {
   return figure.value ? format_bytes_per_second(*figure.value) : "-";
 }
 
-double milliseconds(uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
+double milliseconds(uint64_t ns) {
+  return static_cast<double>(ns) * 1e-9;
+}
 
 std::string verdict_word(const Verdict& verdict, TextStyle style) {
   switch (verdict.outcome) {
-    case Verdict::Outcome::kPass: return paint(style, kGreen, "PASS");
-    case Verdict::Outcome::kFail: return paint(style, kRed, "FAIL");
-    case Verdict::Outcome::kIncomplete: return paint(style, kYellow, "INCOMPLETE");
-    case Verdict::Outcome::kNotMeasured: break;
+    case Verdict::Outcome::kPass:
+      return paint(style, kGreen, "PASS");
+    case Verdict::Outcome::kFail:
+      return paint(style, kRed, "FAIL");
+    case Verdict::Outcome::kIncomplete:
+      return paint(style, kYellow, "INCOMPLETE");
+    case Verdict::Outcome::kNotMeasured:
+      break;
   }
   return paint(style, kYellow, "NOT MEASURED");
 }
@@ -65,7 +71,8 @@ std::string verdict_word(const Verdict& verdict, TextStyle style) {
 std::string fed_text(const Verdict& verdict, int accelerators) {
   if (!verdict.accelerators_fed.value) return "";
   const auto fed = static_cast<uint64_t>(*verdict.accelerators_fed.value);
-  if (verdict.is_lower_bound) return fmt::format("   feeds at least {}", plural(fed, "accelerator"));
+  if (verdict.is_lower_bound)
+    return fmt::format("   feeds at least {}", plural(fed, "accelerator"));
   return fmt::format("   feeds {}, not {}", plural(fed, "accelerator"), accelerators);
 }
 
@@ -73,12 +80,13 @@ std::string time_text(const emulate::TimeSplit& split) {
   const double total = split.total();
   if (total <= 0) return "";
   const auto share = [&](double part) { return 100 * part / total; };
-  std::string text = fmt::format("compute {:.1f}   fetch stall {:.1f}   prep stall {:.1f}   "
-                                 "sync stall {:.1f}",
-                                 share(split.compute), share(split.fetch), share(split.decode),
-                                 share(split.sync));
+  std::string text = fmt::format(
+      "compute {:.1f}   fetch stall {:.1f}   prep stall {:.1f}   "
+      "sync stall {:.1f}",
+      share(split.compute), share(split.fetch), share(split.decode), share(split.sync));
   if (split.checkpoint > 0) text += fmt::format("   checkpoint {:.1f}", share(split.checkpoint));
-  if (share(split.other) >= 0.05) text += fmt::format("   late wake-ups {:.1f}", share(split.other));
+  if (share(split.other) >= 0.05)
+    text += fmt::format("   late wake-ups {:.1f}", share(split.other));
   return text + " %";
 }
 
@@ -170,8 +178,8 @@ std::string bad_text(const RunResult& result, TextStyle style) {
 
 std::string next_text(const RunResult& result) {
   const Verdict& verdict = result.verdict;
-  const std::string base = "forebay run " + result.resolved.workload.name + " --data " +
-                           result.options.data;
+  const std::string base =
+      "forebay run " + result.resolved.workload.name + " --data " + result.options.data;
   if (!result.error.empty()) return "";
   if (verdict.outcome == Verdict::Outcome::kPass) return base + " --find-max-accelerators";
   if (verdict.limited_by == "client" && result.options.payload == "decode")
@@ -186,13 +194,13 @@ std::string next_text(const RunResult& result) {
 
 std::string run_head(const RunResult& result, TextStyle style) {
   const auto& facts = result.dataset;
-  std::string text = fmt::format(
-      "{}: {}, {} {}, {} emulated, batch {}, cache {}, payload {}, storage {}\n",
-      result.resolved.workload.name, plural(facts.files, "file"),
-      format_bytes(static_cast<double>(facts.bytes)), facts.format,
-      plural(static_cast<uint64_t>(result.options.accelerators), "accelerator"),
-      result.resolved.workload.reader.batch_size, result.options.cache, result.options.payload,
-      result.options.storage);
+  std::string text =
+      fmt::format("{}: {}, {} {}, {} emulated, batch {}, cache {}, payload {}, storage {}\n",
+                  result.resolved.workload.name, plural(facts.files, "file"),
+                  format_bytes(static_cast<double>(facts.bytes)), facts.format,
+                  plural(static_cast<uint64_t>(result.options.accelerators), "accelerator"),
+                  result.resolved.workload.reader.batch_size, result.options.cache,
+                  result.options.payload, result.options.storage);
   for (const std::string& warning : result.warnings)
     text += paint(style, kYellow, "note") + "    " + warning + "\n";
   return text;
@@ -205,7 +213,8 @@ std::string epoch_line(const emulate::EpochResult& epoch, const RunResult& resul
   const std::string read =
       epoch.read_ns.count() == 0
           ? ""
-          : fmt::format("   read p99 {}", format_seconds(milliseconds(epoch.read_ns.percentile(99))));
+          : fmt::format("   read p99 {}",
+                        format_seconds(milliseconds(epoch.read_ns.percentile(99))));
   return fmt::format("{} {:<3} {} {:>5}/{:<5} AU {:>7}   {:>10}{}{}\n",
                      epoch.is_evaluation ? "eval " : "epoch", epoch.epoch, bar(share), epoch.steps,
                      wanted, percent(epoch.au), rate_bytes(epoch.file_bytes_per_second), read,
@@ -221,20 +230,19 @@ std::string progress_line(const emulate::Progress& progress, int accelerators, i
   const double share = total == 0 ? 0 : static_cast<double>(done) / static_cast<double>(total);
   const double compute =
       static_cast<double>(progress.compute_ns.load(std::memory_order_relaxed)) * 1e-9;
-  const double bytes =
-      static_cast<double>(progress.file_bytes.load(std::memory_order_relaxed));
+  const double bytes = static_cast<double>(progress.file_bytes.load(std::memory_order_relaxed));
   const bool is_evaluation = progress.is_evaluation.load(std::memory_order_relaxed);
-  std::string text = fmt::format(
-      "{} {}/{} {} {:>3.0f} %", is_evaluation ? "eval " : "epoch",
-      progress.epoch.load(std::memory_order_relaxed),
-      progress.epochs.load(std::memory_order_relaxed), bar(share), 100 * share);
+  std::string text =
+      fmt::format("{} {}/{} {} {:>3.0f} %", is_evaluation ? "eval " : "epoch",
+                  progress.epoch.load(std::memory_order_relaxed),
+                  progress.epochs.load(std::memory_order_relaxed), bar(share), 100 * share);
   if (seconds > 0.2 && done > 0) {
-    text += fmt::format("   AU {:.1f} %   {}   {} left",
-                        100 * compute / (seconds * std::max(1, accelerators)),
-                        format_bytes_per_second(bytes / seconds),
-                        format_seconds(seconds / share - seconds));
+    text += fmt::format(
+        "   AU {:.1f} %   {}   {} left", 100 * compute / (seconds * std::max(1, accelerators)),
+        format_bytes_per_second(bytes / seconds), format_seconds(seconds / share - seconds));
   }
-  if (text.size() > static_cast<size_t>(style.columns)) text.resize(static_cast<size_t>(style.columns));
+  if (text.size() > static_cast<size_t>(style.columns))
+    text.resize(static_cast<size_t>(style.columns));
   return text;
 }
 
@@ -248,7 +256,8 @@ std::string run_summary(const RunResult& result, TextStyle style) {
     text += row("limited by", verdict.limited_by + ": " + verdict.limit_evidence);
   if (result.au.mean) text += row("AU", percent(result.au));
   if (const std::string dlio = dlio_text(result); !dlio.empty()) text += row("DLIO", dlio);
-  if (const std::string time = time_text(result.split); !time.empty()) text += row("the time", time);
+  if (const std::string time = time_text(result.split); !time.empty())
+    text += row("the time", time);
   if (const std::string bytes = bytes_text(result); !bytes.empty()) text += row("the rate", bytes);
   if (!result.epochs.empty()) text += row("the cache", cache_text(result));
   if (const std::string reads = latency_text(result.read_ns); !reads.empty())

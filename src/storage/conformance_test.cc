@@ -3,6 +3,8 @@
 // only.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -46,6 +48,24 @@ TEST_P(ConformanceTest, ListsSortedPathsBelowAFolder) {
   EXPECT_THAT(paths_of(store_->list("b/").take()), ElementsAre("b/2", "b/deep/3"));
   EXPECT_EQ(store_->list("").take().files[1].size, 3u);
   EXPECT_EQ(store_->list("none").error().code, ErrorCode::kNotFound);
+}
+
+// Two threads that both find the folder missing must not take each other's temporary file.
+TEST_P(ConformanceTest, ManyThreadsCreateFilesInANewFolderAtOnce) {
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::jthread> threads;
+    std::atomic<int> failures = 0;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&, i] {
+        const std::string path = fmt::format("new{}/{}", round, i);
+        const auto writer = store_->create(path);
+        if (!writer.ok() || !(*writer)->append(bytes_of(path)).ok() || !(*writer)->publish().ok())
+          ++failures;
+      });
+    }
+    threads.clear();
+    EXPECT_EQ(failures, 0);
+  }
 }
 
 TEST_P(ConformanceTest, UnpublishedFilesAreHiddenAndDiscarded) {

@@ -151,6 +151,7 @@ Result<std::unique_ptr<Writer>> Folder::create(std::string_view path) {
     if (fd.get() == -ENOENT && !folder.empty()) {
       FB_TRY(sys::make_folders(root, folder).context(root_));
       fd = sys::ScopedFd(sys::open_at(root, part, sys::OpenMode::kCreateNew));
+      if (fd.get() == -EEXIST) continue;  // another thread made folder and part meanwhile
     }
     if (!fd.is_open()) return error(-fd.get(), path, "create");
     // Tells clean() elsewhere that the writer lives. Without locks its process number must do.

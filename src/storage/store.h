@@ -1,4 +1,5 @@
-// Named bytes: files of a directory, an object store, memory, or a stand-in that misbehaves on purpose.
+// Named bytes: files of a directory, an object store, memory, or a stand-in that misbehaves on
+// purpose.
 //
 // A Store may be used from any thread. A ReadQueue belongs to one thread at a time; open one per
 // consumer. Queues and writers must be destroyed before the store that made them.
@@ -21,33 +22,33 @@ namespace forebay::storage {
 
 // What a driver can do; callers size their requests by it.
 struct Capabilities {
-  int in_flight_max = 1;            // reads that make progress at once in one queue
-  size_t alignment = 1;             // offsets and lengths that cost no extra copy
-  bool can_sync = false;            // sync() survives power loss
-  bool can_patch = false;           // Writer::patch works
-  bool is_local = false;            // bytes pass through this machine's page cache or disk
-  std::string fallback_reason;      // why another driver stands in for the one asked for, or ""
+  int in_flight_max = 1;        // reads that make progress at once in one queue
+  size_t alignment = 1;         // offsets and lengths that cost no extra copy
+  bool can_sync = false;        // sync() survives power loss
+  bool can_patch = false;       // Writer::patch works
+  bool is_local = false;        // bytes pass through this machine's page cache or disk
+  std::string fallback_reason;  // why another driver stands in for the one asked for, or ""
 };
 
 struct FileInfo {
-  std::string path;       // relative to the store's root, '/' separated
-  uint64_t size = 0;      // bytes
-  int64_t mtime_ns = 0;   // 0 where the store has none
+  std::string path;      // relative to the store's root, '/' separated
+  uint64_t size = 0;     // bytes
+  int64_t mtime_ns = 0;  // 0 where the store has none
 };
 
 // What a listing passed over, so that nothing is silently ignored.
 struct Skipped {
   std::string path;
-  std::string reason;     // "symlink loop", "dangling symlink", "permission denied", ...
+  std::string reason;  // "symlink loop", "dangling symlink", "permission denied", ...
 };
 
 struct Listing {
-  std::vector<FileInfo> files;     // regular files, sorted by path
+  std::vector<FileInfo> files;  // regular files, sorted by path
   std::vector<Skipped> skipped;
 };
 
-// Sees the bytes of one read, in order, on the thread that read them and while they are still in its
-// cache. Calls never overlap for one read.
+// Sees the bytes of one read, in order, on the thread that read them and while they are still in
+// its cache. Calls never overlap for one read.
 class PieceVisitor {
  public:
   virtual ~PieceVisitor() = default;
@@ -55,7 +56,7 @@ class PieceVisitor {
 };
 
 struct Read {
-  std::string_view path;             // must stay valid until the completion is reaped
+  std::string_view path;  // must stay valid until the completion is reaped
   uint64_t offset = 0;
   uint64_t length = 0;               // bytes wanted; 0 is allowed
   std::byte* destination = nullptr;  // length bytes, or nullptr to drop the bytes once visited
@@ -63,26 +64,26 @@ struct Read {
   // The read covers the file from `offset` to its end: a file that has grown or shrunk since its
   // length was learnt is an error that says so, not a short or partial result.
   bool to_end = false;
-  bool keep_open = false;            // more reads of this file will follow: worth caching its handle
-  uint64_t tag = 0;                  // returned in the completion
+  bool keep_open = false;  // more reads of this file will follow: worth caching its handle
+  uint64_t tag = 0;        // returned in the completion
 };
 
 struct Completion {
   uint64_t tag = 0;
-  Status status;            // kCorruption "changed ... is now N bytes", kNotFound, kIo with errno text
-  uint64_t bytes = 0;       // delivered; equals the length asked for when status is ok
-  int64_t started_ns = 0;   // monotonic: when the driver began to work on it
-  int64_t ended_ns = 0;     // monotonic: when the last byte was there
-  int64_t visit_ns = 0;     // part of it spent in the visitor
-  int64_t cpu_ns = 0;       // CPU time of the driver's thread for it, visitor included; -1 unknown
+  Status status;       // kCorruption "changed ... is now N bytes", kNotFound, kIo with errno text
+  uint64_t bytes = 0;  // delivered; equals the length asked for when status is ok
+  int64_t started_ns = 0;  // monotonic: when the driver began to work on it
+  int64_t ended_ns = 0;    // monotonic: when the last byte was there
+  int64_t visit_ns = 0;    // part of it spent in the visitor
+  int64_t cpu_ns = 0;      // CPU time of the driver's thread for it, visitor included; -1 unknown
 };
 
 class ReadQueue {
  public:
   virtual ~ReadQueue() = default;  // waits for reads in flight; their completions are dropped
 
-  // Accepts any number of reads; those beyond in_flight_max wait inside. Never blocks for I/O that the
-  // driver can do asynchronously.
+  // Accepts any number of reads; those beyond in_flight_max wait inside. Never blocks for I/O that
+  // the driver can do asynchronously.
   virtual void submit(std::span<const Read> reads) = 0;
 
   // Fills `out` with finished reads and returns how many. Waits for at least one unless nothing was
@@ -94,14 +95,14 @@ class ReadQueue {
 };
 
 struct QueueOptions {
-  int depth = 4;                    // reads in flight; the driver may lower it (in_flight_max)
-  std::string name = "read";        // prefix of the driver's thread names
+  int depth = 4;              // reads in flight; the driver may lower it (in_flight_max)
+  std::string name = "read";  // prefix of the driver's thread names
 };
 
 // Writes one file that nobody can see until publish(). One thread at a time.
 class Writer {
  public:
-  virtual ~Writer() = default;      // discards what was not published
+  virtual ~Writer() = default;  // discards what was not published
 
   // kResourceExhausted when the store is full; the writer is then unusable.
   virtual Status append(std::span<const std::byte> bytes) = 0;
@@ -112,7 +113,8 @@ class Writer {
   // Makes what was appended durable. kUnsupported unless can_sync.
   virtual Status sync() = 0;
 
-  // Gives the file its name, replacing any earlier one in one step; durable when sync() came before.
+  // Gives the file its name, replacing any earlier one in one step; durable when sync() came
+  // before.
   virtual Status publish() = 0;
 };
 
@@ -121,7 +123,7 @@ class Store {
   virtual ~Store() = default;
 
   virtual Capabilities capabilities() const = 0;
-  virtual std::string describe() const = 0;   // "local:/mnt/d"
+  virtual std::string describe() const = 0;  // "local:/mnt/d"
 
   // Every file below `prefix` (a folder, "" = all), symlinks followed once, no loops. Unreadable
   // folders below it are in `skipped`; an unreadable or missing `prefix` itself is an error.
@@ -136,8 +138,8 @@ class Store {
 
   // Creates the folders on the way. Unpublished files have names that list() leaves out.
   virtual Result<std::unique_ptr<Writer>> create(std::string_view path) = 0;
-  virtual Status remove(std::string_view path) = 0;   // kNotFound when it was not there
-  virtual Result<uint64_t> free_bytes() = 0;          // UINT64_MAX when unlimited or unknown
+  virtual Status remove(std::string_view path) = 0;  // kNotFound when it was not there
+  virtual Result<uint64_t> free_bytes() = 0;         // UINT64_MAX when unlimited or unknown
 };
 
 // The whole file. kResourceExhausted when it is larger than bytes_max.
@@ -152,7 +154,7 @@ Status write_file(Store& store, std::string_view path, std::span<const std::byte
 struct StoreOption {
   std::string_view name;
   std::string_view unit_and_range;
-  std::string_view fallback;     // the value when not given
+  std::string_view fallback;  // the value when not given
   std::string_view help;
 };
 
@@ -168,8 +170,8 @@ struct Driver {
 
 std::span<const Driver* const> builtin_drivers();
 
-// Opens from "NAME" or "NAME:key=value,key=value" ("slow:over=memory,latency=5ms"). Unknown names and
-// keys are kInvalidArgument and name the nearest known one.
+// Opens from "NAME" or "NAME:key=value,key=value" ("slow:over=memory,latency=5ms"). Unknown names
+// and keys are kInvalidArgument and name the nearest known one.
 Result<std::unique_ptr<Store>> open_store(std::string_view spec, std::string_view root);
 
 }  // namespace forebay::storage

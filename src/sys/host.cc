@@ -50,10 +50,10 @@ std::string cgroup_path(const std::string& controller) {
     const size_t b = line.find(':', a + 1);
     if (a == std::string::npos || b == std::string::npos) continue;
     const std::string controllers = line.substr(a + 1, b - a - 1);
-    const bool matches = controller.empty()
-                             ? controllers.empty()
-                             : ("," + controllers + ",").find("," + controller + ",") !=
-                                   std::string::npos;
+    const bool matches =
+        controller.empty()
+            ? controllers.empty()
+            : ("," + controllers + ",").find("," + controller + ",") != std::string::npos;
     if (matches) return line.substr(b + 1);
   }
   return "";
@@ -96,8 +96,12 @@ int usable_cpu_count() {
   return std::max(1, count);
 }
 
-std::map<std::string, std::string> meminfo() { return key_values("/proc/meminfo", false); }
-std::map<std::string, std::string> cpuinfo() { return key_values("/proc/cpuinfo", true); }
+std::map<std::string, std::string> meminfo() {
+  return key_values("/proc/meminfo", false);
+}
+std::map<std::string, std::string> cpuinfo() {
+  return key_values("/proc/cpuinfo", true);
+}
 
 Host host() {
   Host host;

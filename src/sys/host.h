@@ -11,12 +11,12 @@ namespace forebay::sys {
 
 struct Host {
   std::string name;
-  std::string kernel;             // "Linux 6.1.0-18-amd64"
+  std::string kernel;  // "Linux 6.1.0-18-amd64"
   std::string cpu_model;
-  int cpu_count = 1;              // that this process may use: affinity and cgroup quota
+  int cpu_count = 1;  // that this process may use: affinity and cgroup quota
   int cpu_count_online = 1;
-  uint64_t memory_bytes = 0;      // of the machine
-  uint64_t memory_limit_bytes = 0;   // of the cgroup where that is less, else memory_bytes
+  uint64_t memory_bytes = 0;        // of the machine
+  uint64_t memory_limit_bytes = 0;  // of the cgroup where that is less, else memory_bytes
   bool is_governor_powersave = false;
 };
 Host host();

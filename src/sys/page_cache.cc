@@ -53,14 +53,14 @@ Error open_error(const std::string& path) {
 // For files of other users mincore reports every page as present; such an answer is worth nothing.
 bool mincore_can_be_trusted(int fd) {
   struct stat status {};
-  return fstat(fd, &status) == 0 &&
-         (geteuid() == 0 || status.st_uid == geteuid() || faccessat(fd, "", W_OK, AT_EMPTY_PATH) == 0);
+  return fstat(fd, &status) == 0 && (geteuid() == 0 || status.st_uid == geteuid() ||
+                                     faccessat(fd, "", W_OK, AT_EMPTY_PATH) == 0);
 }
 
 Result<CachedBytes> by_mincore(const std::string& path, int fd, uint64_t size, uint64_t page) {
   if (!mincore_can_be_trusted(fd))
-    return fail(ErrorCode::kUnsupported,
-                "{}: the kernel tells only a file's owner what is cached", path);
+    return fail(ErrorCode::kUnsupported, "{}: the kernel tells only a file's owner what is cached",
+                path);
   void* map = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
   if (map == MAP_FAILED)
     return fail(ErrorCode::kUnsupported, "{}: mmap: {}", path, std::strerror(errno));
@@ -126,20 +126,34 @@ std::string file_system_name(const std::string& path) {
   struct statfs status {};
   if (statfs(path.c_str(), &status) != 0) return "unknown";
   switch (static_cast<uint64_t>(status.f_type)) {
-    case 0xef53: return "ext4";
-    case 0x58465342: return "xfs";
-    case 0x9123683e: return "btrfs";
-    case 0x01021994: return "tmpfs";
-    case 0x858458f6: return "ramfs";
-    case 0x6969: return "nfs";
-    case 0x794c7630: return "overlay";
-    case 0x0bd00bd0: return "lustre";
-    case 0x65735546: return "fuse";
-    case 0x2fc12fc1: return "zfs";
-    case 0x00c36400: return "ceph";
-    case 0x47504653: return "gpfs";
-    case 0xff534d42: return "cifs";
-    default: return fmt::format("{:#x}", static_cast<uint64_t>(status.f_type));
+    case 0xef53:
+      return "ext4";
+    case 0x58465342:
+      return "xfs";
+    case 0x9123683e:
+      return "btrfs";
+    case 0x01021994:
+      return "tmpfs";
+    case 0x858458f6:
+      return "ramfs";
+    case 0x6969:
+      return "nfs";
+    case 0x794c7630:
+      return "overlay";
+    case 0x0bd00bd0:
+      return "lustre";
+    case 0x65735546:
+      return "fuse";
+    case 0x2fc12fc1:
+      return "zfs";
+    case 0x00c36400:
+      return "ceph";
+    case 0x47504653:
+      return "gpfs";
+    case 0xff534d42:
+      return "cifs";
+    default:
+      return fmt::format("{:#x}", static_cast<uint64_t>(status.f_type));
   }
 }
 

@@ -71,9 +71,15 @@ bool reset_peak_resident() {
   return done;
 }
 
-uint64_t resident_bytes() { return proc_value("/proc/self/status", "VmRSS:").value_or(0) * 1024; }
-int open_file_count() { return std::max(0, count_entries("/proc/self/fd") - 1); }
-int thread_count() { return count_entries("/proc/self/task"); }
+uint64_t resident_bytes() {
+  return proc_value("/proc/self/status", "VmRSS:").value_or(0) * 1024;
+}
+int open_file_count() {
+  return std::max(0, count_entries("/proc/self/fd") - 1);
+}
+int thread_count() {
+  return count_entries("/proc/self/task");
+}
 
 uint64_t open_file_limit() {
   rlimit limit{};
@@ -96,7 +102,9 @@ void name_thread(std::string_view name) {
   prctl(PR_SET_NAME, text);
 }
 
-void set_timer_slack_ns(uint64_t ns) { prctl(PR_SET_TIMERSLACK, ns); }
+void set_timer_slack_ns(uint64_t ns) {
+  prctl(PR_SET_TIMERSLACK, ns);
+}
 
 int64_t thread_cpu_ns() {
   timespec time{};
@@ -104,6 +112,8 @@ int64_t thread_cpu_ns() {
   return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
-int process_id() { return getpid(); }
+int process_id() {
+  return getpid();
+}
 
 }  // namespace forebay::sys

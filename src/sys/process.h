@@ -12,8 +12,8 @@
 namespace forebay::sys {
 
 struct Usage {
-  double cpu_user_seconds = 0, cpu_system_seconds = 0;   // all threads, finished ones included
-  std::optional<uint64_t> device_read_bytes;             // fetched from block devices (/proc/self/io)
+  double cpu_user_seconds = 0, cpu_system_seconds = 0;  // all threads, finished ones included
+  std::optional<uint64_t> device_read_bytes;  // fetched from block devices (/proc/self/io)
   std::optional<uint64_t> device_write_bytes;
   double cpu_seconds() const { return cpu_user_seconds + cpu_system_seconds; }
 };
@@ -27,7 +27,8 @@ uint64_t resident_bytes();
 int open_file_count();
 int thread_count();
 
-// Soft RLIMIT_NOFILE. raise_open_file_limit lifts it to at most the hard limit and returns the new one.
+// Soft RLIMIT_NOFILE. raise_open_file_limit lifts it to at most the hard limit and returns the new
+// one.
 uint64_t open_file_limit();
 uint64_t raise_open_file_limit(uint64_t wanted);
 

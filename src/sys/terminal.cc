@@ -5,7 +5,9 @@
 
 namespace forebay::sys {
 
-bool is_terminal(int fd) { return isatty(fd) == 1; }
+bool is_terminal(int fd) {
+  return isatty(fd) == 1;
+}
 
 int terminal_columns(int fd) {
   winsize size{};
