@@ -22,6 +22,24 @@ std::string shape_text(const ops::Sample& sample) {
   return text;
 }
 
+// The folder `path`, or the folder of the file `path` with the file's name in `only_file`: a single
+// file is a data set of one.
+Result<std::unique_ptr<storage::Store>> open_place(const std::string& path,
+                                                   std::string& only_file) {
+  auto folder = storage::open_store("local", path);
+  if (folder.ok() && (*folder)->list("").ok()) return folder;
+  const size_t slash = path.find_last_of('/');
+  const std::string above = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  auto parent = storage::open_store("local", above);
+  if (!parent.ok() || name.empty() || !(*parent)->stat(name).ok()) {
+    if (!folder.ok()) return folder;
+    return Error((*folder)->list("").error());
+  }
+  only_file = name;
+  return parent;
+}
+
 Result<std::string> describe_first(storage::Store& store, const dataset::Index& index,
                                    const formats::FormatOptions& options) {
   const dataset::SampleLocation where = index.locate(0);
@@ -75,23 +93,8 @@ Status check_all(storage::Store& store, const dataset::Index& index,
 Result<Inspection> inspect(const std::string& path, const InspectionOptions& options,
                            const std::function<void(uint64_t done, uint64_t total)>& progress,
                            std::stop_token stop) {
-  // A single file is a data set of one: its folder is the root and its name the prefix.
   dataset::IndexOptions index_options;
-  std::string root = path;
-  while (root.size() > 1 && root.back() == '/') root.pop_back();
-  std::unique_ptr<storage::Store> store = FB_TRY(storage::open_store("local", root));
-  if (!store->list("").ok()) {
-    const size_t slash = root.find_last_of('/');
-    const std::string folder = slash == std::string::npos ? "."
-                               : slash == 0               ? "/"
-                                                          : root.substr(0, slash);
-    auto parent = storage::open_store("local", folder);
-    const std::string name = slash == std::string::npos ? root : root.substr(slash + 1);
-    if (parent.ok() && (*parent)->stat(name).ok()) {
-      store = std::move(*parent);
-      index_options.only_file = name;
-    }
-  }
+  const std::unique_ptr<storage::Store> store = FB_TRY(open_place(path, index_options.only_file));
   if (!options.format.empty()) {
     index_options.format = formats::find_format(options.format);
     if (index_options.format == nullptr)
