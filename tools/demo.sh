@@ -19,6 +19,9 @@ show() {
 show generate demo --data data
 show run demo --data data --accelerators 2
 
+# The same job on storage that is too slow for it: who is to blame?
+show run demo --data data --accelerators 2 --storage slow:latency=20ms,bandwidth=150MB,over=local
+
 # Real pictures: FOREBAY_REAL_DATA when it is there, else the ones that came with the tests.
 images="$root/tests/golden"
 for candidate in "${FOREBAY_REAL_DATA:-}" "$root/../shared/real"; do

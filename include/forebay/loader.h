@@ -1,11 +1,5 @@
 // Feeds a training loop: samples of a data set in batches, read and decoded ahead of time.
-//
-//   auto loader = forebay::Loader::open({.data = "/mnt/d/train", .batch_size = 32});
-//   while (true) {
-//     auto batch = (*loader)->next();        // Result<std::optional<Batch>>
-//     if (!batch.ok() || !*batch) break;     // an error, or the epoch's end
-//     train((*batch)->samples());
-//   }
+// examples/load_folder.cc shows it in thirty lines.
 //
 // One consumer thread per Loader. Batches must be gone before their Loader; samples live as long as
 // their batch.

@@ -6,6 +6,7 @@
 #include "report/dlio_files.h"
 #include "report/json.h"
 #include "storage/store.h"
+#include "sys/directory.h"
 #include "trace/chrome.h"
 
 namespace forebay::cli {
@@ -48,6 +49,11 @@ Result<std::string> make_result_folder(const std::string& asked, const std::stri
   FB_TRY(write_text(*store, "running", "a run is writing here\n"));
   FB_TRY(store->remove("running"));
   return folder;
+}
+
+void discard_result_folder(const std::string& folder) {
+  sys::remove_empty_folder(folder);
+  if (folder.starts_with("results/")) sys::remove_empty_folder("results");
 }
 
 Status write_result(const std::string& folder, const emulate::RunResult& result) {

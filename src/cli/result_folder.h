@@ -18,6 +18,9 @@ namespace forebay::cli {
 // Creates the folder and proves that a file can be written there.
 Result<std::string> make_result_folder(const std::string& asked, const std::string& workload);
 
+// Takes a folder that nothing was written to away again, and results/ when it is empty then.
+void discard_result_folder(const std::string& folder);
+
 // result.json, workload.yaml and DLIO's files, each whole or not at all.
 Status write_result(const std::string& folder, const emulate::RunResult& result);
 

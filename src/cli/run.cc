@@ -189,7 +189,12 @@ Result<int> run_once(const Arguments& arguments, const emulate::RunRequest& requ
                      std::stop_token stop) {
   const bool json = arguments.has("--json");
   Console console(arguments.has("--quiet"), !json, request.options.accelerators);
-  const emulate::RunResult result = FB_TRY(emulate::run(request, console, stop));
+  const Result<emulate::RunResult> ran = emulate::run(request, console, stop);
+  if (!ran.ok()) {
+    discard_result_folder(request.options.out);
+    return ran.error();
+  }
+  const emulate::RunResult& result = *ran;
   Status written = write_result(request.options.out, result);
   if (arguments.has("--trace") && written.ok())
     written = write_trace(*arguments.get("--trace"), *request.recorder);
@@ -224,7 +229,10 @@ Result<int> run(const Arguments& arguments) {
   request.options.out = FB_TRY(make_result_folder(wanted, request.resolved.workload.name));
   std::optional<trace::Recorder> recorder;
   if (arguments.has("--trace")) request.recorder = &recorder.emplace(kTraceEventsMax);
-  return run_once(arguments, request, signal.token());
+  const Result<int> code = run_once(arguments, request, signal.token());
+  if (!request.resolved.workload.dataset.keep_files)
+    FB_TRY(remove_data(request.resolved, request.options.data));
+  return code;
 }
 
 }  // namespace

@@ -77,6 +77,22 @@ std::string command_line(const Arguments& arguments) {
   return text;
 }
 
+Status remove_data(const workload::Resolved& resolved, const std::string& folder) {
+  const dataset::GeneratorOptions options = FB_TRY(generator_options(resolved.workload));
+  const dataset::GeneratorPlan plan = FB_TRY(dataset::plan_generation(options));
+  const auto store = FB_TRY(storage::open_store("local", folder));
+  uint64_t removed = 0;
+  for (const formats::FileSpec& file : plan.files) {
+    const Status gone = store->remove(file.path);
+    if (!gone.ok() && gone.error().code != ErrorCode::kNotFound) return gone;
+    removed += gone.ok() ? 1 : 0;
+    if (options.format->index_path != nullptr)
+      store->remove(options.format->index_path(file.path)).ignore("only some formats have one");
+  }
+  talk(fmt::format("{}: {} files removed (dataset.keep_files: False)\n", folder, removed));
+  return {};
+}
+
 Status generate_data(const workload::Resolved& resolved, const std::string& folder, int threads,
                      bool quiet, std::stop_token stop) {
   dataset::GeneratorOptions options = FB_TRY(generator_options(resolved.workload));

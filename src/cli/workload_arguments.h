@@ -26,4 +26,7 @@ std::string command_line(const Arguments& arguments);
 Status generate_data(const workload::Resolved& resolved, const std::string& folder, int threads,
                      bool quiet, std::stop_token stop);
 
+// dataset.keep_files: False: removes the files that generate_data makes, and nothing else.
+Status remove_data(const workload::Resolved& resolved, const std::string& folder);
+
 }  // namespace forebay::cli

@@ -135,13 +135,16 @@ class EpochRun {
 
   void account(const loader::Batch::Wait& wait, int64_t compute_ns, int64_t late_ns,
                int64_t sync_ns, int64_t total_ns) {
-    out_.split.fetch += static_cast<double>(wait.fetch_ns) * kNano;
-    out_.split.decode += static_cast<double>(wait.decode_ns) * kNano;
-    out_.split.compute += static_cast<double>(compute_ns) * kNano;
-    out_.split.sync += static_cast<double>(sync_ns) * kNano;
-    out_.split.other += static_cast<double>(late_ns) * kNano;
+    TimeSplit step;
+    step.fetch = static_cast<double>(wait.fetch_ns) * kNano;
+    step.decode = static_cast<double>(wait.decode_ns) * kNano;
+    step.compute = static_cast<double>(compute_ns) * kNano;
+    step.sync = static_cast<double>(sync_ns) * kNano;
+    step.other = static_cast<double>(late_ns) * kNano;
+    out_.split.add(step, 1);
+    if (sync_ns == 0) out_.last.add(step, 1);
     out_.included_seconds += static_cast<double>(total_ns) * kNano;
-    out_.compute_seconds += static_cast<double>(compute_ns) * kNano;
+    out_.compute_seconds += step.compute;
   }
 
   // All accelerators stop, accelerator 0 saves, all go on together.

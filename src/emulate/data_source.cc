@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <random>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "sys/page_cache.h"
+#include "sys/process.h"
 
 namespace forebay::emulate {
 namespace {
@@ -108,6 +108,7 @@ DatasetFacts facts_of(const dataset::Index& index, const dataset::Order& order,
   facts.index_seconds = summary.seconds;
   facts.order_entropy = order.entropy();
   facts.order = describe_order(order.options());
+  facts.order_seed = order.options().seed;
   facts.fingerprint = index.fingerprint();
   return facts;
 }
@@ -157,7 +158,7 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
   source.index = FB_TRY(std::move(index));
   FB_TRY(check_file_count(resolved, wanted, *source.index, split, root));
   dataset::OrderOptions order = order_options(workload, *source.index);
-  order.seed = order_seed(workload, std::random_device{}());
+  order.seed = order_seed(workload, sys::fresh_seed());
   if (!is_train) order.kind = dataset::OrderKind::kSequential;
   const dataset::Order made = FB_TRY(dataset::Order::make(order));
   source.order = std::make_unique<dataset::Order>(made);

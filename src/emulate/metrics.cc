@@ -21,13 +21,22 @@ Figure per_gb(double cpu_seconds, uint64_t bytes) {
   return Figure::of(cpu_seconds / (static_cast<double>(bytes) / kGiga));
 }
 
-void add(TimeSplit& to, const TimeSplit& from, double weight) {
-  to.compute += from.compute * weight;
-  to.fetch += from.fetch * weight;
-  to.decode += from.decode * weight;
-  to.sync += from.sync * weight;
-  to.checkpoint += from.checkpoint * weight;
-  to.other += from.other * weight;
+// See CriticalSplit. Accelerators that came last together count once each, so stalls are cut to the
+// wall.
+CriticalSplit critical_of(const EpochResult& epoch, bool has_barrier) {
+  CriticalSplit critical;
+  if (!has_barrier) return epoch.split;
+  for (const RankEpoch& rank : epoch.ranks) critical.add(rank.last, 1);
+  const double wall = epoch.split.total() - epoch.split.checkpoint;
+  critical.compute = std::min(epoch.split.compute, wall);
+  double left = wall - critical.compute;
+  for (double* part : {&critical.fetch, &critical.decode, &critical.other}) {
+    *part = std::clamp(*part, 0.0, left);
+    left -= *part;
+  }
+  critical.sync = left;
+  critical.checkpoint = epoch.split.checkpoint;
+  return critical;
 }
 
 }  // namespace
@@ -101,14 +110,15 @@ void dlio_epoch(EpochResult& epoch, uint64_t exclude_start, uint64_t exclude_end
   epoch.dlio_samples_per_second = Figure::of(rate_sum);
 }
 
-void summarise_epoch(EpochResult& epoch, uint64_t batch_size, bool has_compute) {
+void summarise_epoch(EpochResult& epoch, uint64_t batch_size, bool has_compute, bool has_barrier) {
   epoch.split = {};
   double au = 0, seconds = 0;
   for (const RankEpoch& rank : epoch.ranks) {
-    add(epoch.split, rank.split, 1.0 / static_cast<double>(epoch.ranks.size()));
+    epoch.split.add(rank.split, 1.0 / static_cast<double>(epoch.ranks.size()));
     seconds = std::max(seconds, rank.included_seconds);
     if (rank.included_seconds > 0) au += rank.compute_seconds / rank.included_seconds;
   }
+  epoch.critical = critical_of(epoch, has_barrier);
   epoch.cpu_seconds_per_gb = per_gb(epoch.cpu_seconds, epoch.file_bytes);
   if (epoch.included_steps == 0 || seconds <= 0) {
     const std::string why = epoch.steps == 0
@@ -139,6 +149,7 @@ void summarise_run(RunResult& result) {
   uint64_t bytes = 0, device = 0;
   bool device_known = true;
   result.split = {};
+  result.critical = {};
   for (const EpochResult& epoch : result.epochs) {
     result.read_ns.merge(epoch.read_ns);
     if (epoch.is_evaluation) continue;
@@ -149,7 +160,8 @@ void summarise_run(RunResult& result) {
     take(epoch.payload_bytes_per_second, payload_bytes);
     take(epoch.dlio_au, dlio_au);
     take(epoch.dlio_samples_per_second, dlio_samples);
-    add(result.split, epoch.split, 1);
+    result.split.add(epoch.split, 1);
+    result.critical.add(epoch.critical, 1);
     bytes += epoch.file_bytes;
     device += epoch.device_bytes.value_or(0);
     device_known = device_known && epoch.device_bytes.has_value();

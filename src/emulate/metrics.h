@@ -34,7 +34,7 @@ void dlio_epoch(EpochResult& epoch, uint64_t exclude_start, uint64_t exclude_end
                 uint64_t batch_size);
 
 // From what the ranks recorded: AU, rates, split. `samples_per_rank_step` is the batch size.
-void summarise_epoch(EpochResult& epoch, uint64_t batch_size, bool has_compute);
+void summarise_epoch(EpochResult& epoch, uint64_t batch_size, bool has_compute, bool has_barrier);
 
 // Means over epochs, cached share, CPU per GB.
 void summarise_run(RunResult& result);

@@ -38,7 +38,19 @@ struct Spread {
 struct TimeSplit {
   double compute = 0, fetch = 0, decode = 0, sync = 0, checkpoint = 0, other = 0;
   double total() const { return compute + fetch + decode + sync + checkpoint + other; }
+  void add(const TimeSplit& more, double weight) {
+    compute += more.compute * weight;
+    fetch += more.fetch * weight;
+    decode += more.decode * weight;
+    sync += more.sync * weight;
+    checkpoint += more.checkpoint * weight;
+    other += more.other * weight;
+  }
 };
+
+// What held the group back, in seconds: at each barrier the accelerator that came last says what it
+// had waited for. `sync` is what is left: unequal compute times. The parts add up to the wall time.
+using CriticalSplit = TimeSplit;
 
 // One accelerator's steps between two checkpoints, as DLIO times them.
 struct Block {
@@ -49,6 +61,7 @@ struct Block {
 struct RankEpoch {
   std::vector<Block> blocks;
   TimeSplit split;  // included steps only
+  TimeSplit last;   // of the steps in which this accelerator came last
   double included_seconds = 0;
   double compute_seconds = 0;  // nominal, included steps only
 };
@@ -75,6 +88,7 @@ struct EpochResult {
   Figure samples_per_second, file_bytes_per_second, payload_bytes_per_second;  // included steps
   Figure dlio_au, dlio_samples_per_second;  // by DLIO's own formulas
   TimeSplit split;
+  CriticalSplit critical;
   Figure cached_share;  // of the bytes read, that no device delivered
   std::optional<uint64_t> device_bytes;
   double cpu_seconds = 0;
@@ -116,7 +130,8 @@ struct DatasetFacts {
   std::vector<std::string> problem_examples;
   double index_seconds = 0;
   double order_entropy = 0;
-  std::string order;  // "sequential", "full", "windowed (4 shards)"
+  std::string order;        // "sequential", "full", "windowed (4 shards)"
+  uint64_t order_seed = 0;  // train.seed, or what a shuffle `random` drew
   uint64_t fingerprint = 0;
 };
 
@@ -140,6 +155,7 @@ struct RunResult {
   Spread au, samples_per_second, file_bytes_per_second, payload_bytes_per_second;
   Spread dlio_au, dlio_samples_per_second, checkpoint_seconds;
   TimeSplit split;  // all training epochs
+  CriticalSplit critical;
   Figure cached_share;
   double wall_seconds = 0;
   double start_to_first_batch_seconds = 0;

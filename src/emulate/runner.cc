@@ -300,7 +300,7 @@ class Run {
     collect(result, plan);
     note_device_bytes(result, before, after);
     for (Rank& rank : ranks_) result.read_ns.merge(rank.engine->take_read_times());
-    summarise_epoch(result, batch, !plan.compute.is_zero());
+    summarise_epoch(result, batch, !plan.compute.is_zero(), plan.has_barrier);
     dlio_epoch(result, plan.included.first, plan.steps - plan.included.last, batch);
     Status status = first_failure();
     result.is_complete = status.ok();
@@ -399,9 +399,11 @@ class Run {
 
   Status save_after_epoch(uint64_t epoch) {
     FB_TRY(save(epoch, plan_.steps));
-    for (EpochResult& done : result_.epochs)
-      if (done.epoch == epoch && !done.is_evaluation)
-        done.split.checkpoint += result_.checkpoints.back().seconds;
+    for (EpochResult& done : result_.epochs) {
+      if (done.epoch != epoch || done.is_evaluation) continue;
+      done.split.checkpoint += result_.checkpoints.back().seconds;
+      done.critical.checkpoint = done.split.checkpoint;
+    }
     return {};
   }
 

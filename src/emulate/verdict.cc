@@ -20,7 +20,7 @@ double cpu_share(const RunResult& result) {
 }
 
 void name_the_limit(const RunResult& result, Verdict& verdict) {
-  const TimeSplit& split = result.split;
+  const CriticalSplit& split = result.critical;
   const double total = split.total();
   if (total <= 0) return;
   const double stalls = std::max({split.fetch, split.decode, split.sync, split.checkpoint});

@@ -383,7 +383,8 @@ TEST(BufferPool, ReusesBuffersAndOutlivesItself) {
 class LoaderOnFiles : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "forebay_loader_test";
+    folder_ = testing::TempDir() + "forebay_loader_" +
+              testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(folder_);
     auto store = std::move(storage::open_store("local", folder_)).value();
     for (int i = 0; i < 13; ++i) {

@@ -82,6 +82,7 @@ Json epoch_json(const EpochResult& epoch) {
   put(json, "dlio_au", epoch.dlio_au);
   put(json, "dlio_samples_per_second", epoch.dlio_samples_per_second);
   json["time_seconds"] = split(epoch.split);
+  json["critical_seconds"] = split(epoch.critical);
   json["device_bytes"] = epoch.device_bytes ? Json(*epoch.device_bytes) : Json(nullptr);
   put(json, "cached_share", epoch.cached_share);
   json["cpu_seconds"] = epoch.cpu_seconds;
@@ -116,6 +117,7 @@ Json dataset_json(const emulate::DatasetFacts& facts) {
               {"index_seconds", facts.index_seconds},
               {"order", facts.order},
               {"order_entropy", facts.order_entropy},
+              {"order_seed", facts.order_seed},
               {"fingerprint", fmt::format("{:016x}", facts.fingerprint)}};
 }
 
@@ -186,6 +188,7 @@ Json summary_json(const RunResult& result) {
   json["dlio_samples_per_second"] = spread(result.dlio_samples_per_second);
   json["checkpoint_seconds"] = spread(result.checkpoint_seconds);
   json["time_seconds"] = split(result.split);
+  json["critical_seconds"] = split(result.critical);
   put(json, "cached_share", result.cached_share);
   json["wall_seconds"] = result.wall_seconds;
   json["start_to_first_batch_seconds"] = result.start_to_first_batch_seconds;

@@ -75,7 +75,11 @@ class SlowStore final : public Store {
   SlowStore(std::unique_ptr<Store> over, const SlowOptions& options)
       : over_(std::move(over)), model_(options), waiter_(model_) {}
 
-  Capabilities capabilities() const override { return over_->capabilities(); }
+  Capabilities capabilities() const override {
+    Capabilities can = over_->capabilities();
+    can.is_local = false;  // it stands for another storage: what this machine caches says nothing
+    return can;
+  }
   std::string describe() const override { return "slow:" + over_->describe(); }
   Result<Listing> list(std::string_view prefix) override {
     waiter_.spend(0);

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -336,6 +337,10 @@ Result<std::vector<std::string>> names_in(int folder_fd, const std::string& path
   ::closedir(stream);
   if (error_number != 0) return error_from_errno(error_number, path);
   return names;
+}
+
+void remove_empty_folder(const std::string& path) {
+  ::rmdir(path.c_str());  // fails for everything else, which is what is wanted
 }
 
 }  // namespace forebay::sys

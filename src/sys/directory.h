@@ -43,4 +43,7 @@ Result<Walk> walk_folder(int folder_fd, const std::string& path, const WalkOptio
 // The names in one folder, in no order, without "." and "..".
 Result<std::vector<std::string>> names_in(int folder_fd, const std::string& path);
 
+// Removes `path` when it is an empty folder; anything else stays.
+void remove_empty_folder(const std::string& path);
+
 }  // namespace forebay::sys

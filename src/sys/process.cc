@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,6 +13,8 @@
 #include <ctime>
 #include <memory>
 #include <string>
+
+#include "base/check.h"
 
 namespace forebay::sys {
 namespace {
@@ -110,6 +113,12 @@ int64_t thread_cpu_ns() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+uint64_t fresh_seed() {
+  uint64_t seed = 0;
+  FB_CHECK(getrandom(&seed, sizeof seed, 0) == sizeof seed);
+  return seed;
 }
 
 int process_id() {

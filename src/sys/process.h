@@ -39,4 +39,7 @@ int64_t thread_cpu_ns();
 
 int process_id();
 
+// 64 bits nobody can guess, from the kernel: for seeds that are then written down.
+uint64_t fresh_seed();
+
 }  // namespace forebay::sys

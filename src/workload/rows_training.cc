@@ -105,8 +105,9 @@ constexpr Row kRows[] = {
      .store = put<&Workload::checkpoint, &Checkpoint::steps_between_checkpoints>},
     {.key = "checkpoint.fsync",
      .type = Type::kBool,
-     .fallback = "false",
-     .help = "Make each checkpoint durable before training goes on.",
+     .fallback = "true",
+     .help = "Make each checkpoint durable before training goes on. DLIO's default is False, "
+             "and True has no effect there.",
      .store = put<&Workload::checkpoint, &Checkpoint::fsync>},
     {.key = "checkpoint.type",
      .type = Type::kChoice,

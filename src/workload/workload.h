@@ -49,7 +49,7 @@ struct Workflow {
 };
 
 struct Dataset {
-  double record_length_bytes = 65536, record_length_bytes_stdev = 0, record_length_bytes_resize = 0;
+  double record_length_bytes = 65536, record_length_bytes_stdev = 0;
   uint64_t num_files_train = 8, num_files_eval = 0;
   uint64_t num_samples_per_file = 1;
   std::string data_folder = "./data/";
@@ -96,7 +96,7 @@ struct Checkpoint {
   std::string checkpoint_folder = "./checkpoints/";
   uint64_t checkpoint_after_epoch = 1, epochs_between_checkpoints = 1;
   std::optional<uint64_t> steps_between_checkpoints;  // wins over the epoch keys when set
-  bool fsync = false;
+  bool fsync = true;                       // DLIO: false
   bool operator==(const Checkpoint&) const = default;
 };
 
