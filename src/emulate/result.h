@@ -165,6 +165,7 @@ struct RunResult {
   int open_files_max = 0;
   int threads_max = 0;
   trace::Histogram read_ns;
+  uint64_t read_retries = 0;  // reads begun again after EIO or a stale handle
   uint64_t bad_count = 0;
   std::vector<BadRecordNote> bad_records;
   std::vector<std::string> warnings;

@@ -411,6 +411,7 @@ class Run {
     for (const Rank& rank : ranks_) {
       const loader::EngineStats stats = rank.engine->stats();
       result_.bad_count += stats.bad_count;
+      result_.read_retries += stats.retries;
       for (const loader::BadRecord& bad : stats.bad_records)
         if (result_.bad_records.size() < 100) result_.bad_records.push_back({bad.path, bad.cause});
     }

@@ -243,6 +243,7 @@ void Issuer::handle(storage::Completion& completion) {
   {
     base::MutexLock lock(stats_mutex_);
     ++stats_.reads;
+    stats_.retries += static_cast<uint64_t>(completion.retries);
     stats_.file_bytes += completion.bytes;
     const int64_t busy = completion.ended_ns - completion.started_ns;
     stats_.fetch_busy_ns += busy - completion.visit_ns;
@@ -328,6 +329,7 @@ void Issuer::remember_shared(const Fetch& fetch) {
 void Issuer::copy_stats(EngineStats& stats) const {
   base::MutexLock lock(stats_mutex_);
   stats.reads = stats_.reads;
+  stats.retries = stats_.retries;
   stats.file_bytes = stats_.file_bytes;
   stats.fetch_busy_ns = stats_.fetch_busy_ns;
   stats.decode_busy_ns += stats_.decode_busy_ns;

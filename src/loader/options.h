@@ -54,6 +54,7 @@ struct BadRecord {
 
 struct EngineStats {
   uint64_t reads = 0;
+  uint64_t retries = 0;        // reads begun again after EIO or a stale handle
   uint64_t file_bytes = 0;     // read from the store
   uint64_t payload_bytes = 0;  // decoded bytes of samples (equals file bytes for kBytes)
   uint64_t samples = 0;        // delivered good

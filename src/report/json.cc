@@ -250,6 +250,7 @@ std::string to_json(const RunResult& result) {
   json["steps_per_epoch"] = result.steps_per_epoch;
   json["samples_left_out_per_epoch"] = result.samples_left_out;
   json["warnings"] = result.warnings;
+  json["read_retries"] = result.read_retries;
   json["bad_record_count"] = result.bad_count;
   Json& bad = json["bad_records"] = Json::array();
   for (const auto& record : result.bad_records)

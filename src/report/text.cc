@@ -264,6 +264,10 @@ std::string run_summary(const RunResult& result, TextStyle style) {
     text += row("reads", reads);
   text += row("the client", client_text(result));
   if (!result.checkpoints.empty()) text += row("checkpoints", checkpoint_text(result));
+  if (result.read_retries > 0)
+    text +=
+        row("retries", fmt::format("{} reads were begun again after an I/O error or a stale handle",
+                                   result.read_retries));
   if (result.bad_count > 0) text += bad_text(result, style);
   if (!result.options.out.empty()) text += row("written to", result.options.out);
   if (const std::string next = next_text(result); !next.empty()) text += row("next", next);

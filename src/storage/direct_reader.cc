@@ -35,6 +35,7 @@ void show(const Read& read, std::span<const std::byte> piece, Completion& out) {
 
 void DirectReader::perform(const Read& read, Completion& out) {
   out.bytes = 0;
+  out.retries = 0;
   out.status = {};
   if (!is_inside(read.path)) {
     out.status = outside_error(read.path);
@@ -60,6 +61,7 @@ void DirectReader::perform(const Read& read, Completion& out) {
     }
     out.bytes = 0;
     ++tries;
+    ++out.retries;
   }
 }
 

@@ -25,6 +25,7 @@ constexpr int64_t kStalePauseNs = 10'000'000;
 
 void FileReader::perform(const Read& read, Completion& out) {
   out.bytes = 0;
+  out.retries = 0;
   out.status = {};
   if (!is_inside(read.path)) {
     out.status = outside_error(read.path);
@@ -50,6 +51,7 @@ void FileReader::perform(const Read& read, Completion& out) {
     if (error_number == 0) return;
     if (may_retry(error_number, tries, read, out)) {
       if (read.keep_open) folder_.open_files().forget(read.path);
+      ++out.retries;
       continue;
     }
     out.status = folder_.error(error_number, read.path,

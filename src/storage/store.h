@@ -76,6 +76,7 @@ struct Completion {
   int64_t ended_ns = 0;    // monotonic: when the last byte was there
   int64_t visit_ns = 0;    // part of it spent in the visitor
   int64_t cpu_ns = 0;      // CPU time of the driver's thread for it, visitor included; -1 unknown
+  int retries = 0;         // times it was begun again after EIO or a stale handle
 };
 
 class ReadQueue {

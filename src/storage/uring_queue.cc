@@ -281,6 +281,7 @@ void UringQueue::advance(Active& active) {
   if (active.in_flight > 0) return;
   if (may_retry(active)) {
     ++active.tries;
+    if (!active.is_direct_refused || active.error_number != EINVAL) ++active.out.retries;
     if (active.read.keep_open) folder_.open_files().forget(active.read.path);
     again_.push(&active);
     return;

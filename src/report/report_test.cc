@@ -1,0 +1,203 @@
+// What is printed and written: valid JSON, nulls with reasons, DLIO's keys, judgements with spread.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "emulate/metrics.h"
+#include "emulate/verdict.h"
+#include "report/compare.h"
+#include "report/dlio_files.h"
+#include "report/inspection.h"
+#include "report/json.h"
+#include "report/text.h"
+
+namespace forebay::report {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+emulate::RunResult two_epochs() {
+  emulate::RunResult result;
+  result.resolved = *workload::resolve("demo", {});
+  result.options.data = "d";
+  result.started_at = "2026-01-02T03:04:05Z";
+  result.host.cpu_count = 2;
+  result.steps_per_epoch = 4;
+  for (uint64_t number = 1; number <= 2; ++number) {
+    emulate::EpochResult epoch;
+    epoch.epoch = number;
+    epoch.start = static_cast<double>(number - 1);
+    epoch.end = static_cast<double>(number);
+    epoch.steps = 4;
+    epoch.included_steps = 3;
+    epoch.samples = 16;
+    epoch.file_bytes = epoch.payload_bytes = 1000 * number;
+    epoch.device_bytes = 0;
+    epoch.cached_share = emulate::Figure::of(1);
+    epoch.read_ns.record(1'000'000);
+    emulate::RankEpoch rank;
+    rank.split.compute = 0.6;
+    rank.split.fetch = 0.4;
+    rank.last = rank.split;
+    rank.included_seconds = 1;
+    rank.compute_seconds = 0.6;
+    rank.blocks.push_back({0, 1, {0.1, 0.1, 0.1, 0.1}, {0.2, 0.2, 0.2, 0.2}, {0.3, 0.3, 0.3, 0.3}});
+    epoch.ranks.push_back(rank);
+    emulate::summarise_epoch(epoch, 4, true, true);
+    emulate::dlio_epoch(epoch, 1, 0, 4);
+    result.epochs.push_back(epoch);
+  }
+  result.wall_seconds = 2;
+  emulate::summarise_run(result);
+  result.verdict = emulate::judge(result);
+  return result;
+}
+
+// A name that ends in _reason, or "reason", must stand beside every null figure.
+void expect_reasons(const json& value, const std::string& path) {
+  if (value.is_object()) {
+    for (const auto& [key, inner] : value.items()) {
+      if (inner.is_null() && key != "error" && key != "stdev" && key != "device_bytes" &&
+          key != "first_sample") {
+        EXPECT_TRUE(value.contains(key + "_reason") || value.contains("reason"))
+            << path << "." << key;
+      }
+      expect_reasons(inner, path + "." + key);
+    }
+  } else if (value.is_array()) {
+    for (const json& inner : value) expect_reasons(inner, path + "[]");
+  }
+}
+
+TEST(ResultJson, IsValidAndGivesAReasonForEveryNull) {
+  const json full = json::parse(to_json(two_epochs()));
+  EXPECT_EQ(full["schema_version"], emulate::kSchemaVersion);
+  EXPECT_DOUBLE_EQ(full["summary"]["au"]["mean"], 0.6);
+  EXPECT_EQ(full["verdict"]["outcome"], "fail");
+  expect_reasons(full, "");
+  emulate::RunResult nothing;
+  nothing.resolved = *workload::resolve("demo", {});
+  emulate::summarise_run(nothing);
+  nothing.verdict = emulate::judge(nothing);
+  const json empty = json::parse(to_json(nothing));
+  EXPECT_TRUE(empty["summary"]["au"]["mean"].is_null());
+  expect_reasons(empty, "");
+}
+
+TEST(ResultJson, InfinityAndNanNeverReachIt) {
+  emulate::RunResult result = two_epochs();
+  result.epochs[0].samples_per_second = emulate::Figure::of(std::nan(""));
+  result.epochs[0].au = emulate::Figure::of(INFINITY);
+  const json parsed = json::parse(to_json(result));
+  EXPECT_TRUE(parsed["epochs"][0]["au"].is_null());
+}
+
+TEST(DlioFiles, HaveDliosKeysAndValidJson) {
+  const emulate::RunResult result = two_epochs();
+  std::map<std::string, json> files;
+  for (const auto& [name, text] : dlio_files(result)) files[name] = json::parse(text);
+  ASSERT_EQ(files.size(), 3u);
+  const json& summary = files["summary.json"];
+  for (const char* key :
+       {"start", "end", "num_accelerators", "num_hosts", "hostname", "metric", "num_files_train",
+        "num_files_eval", "num_samples_per_file", "host_cpu_count", "host_processor_name",
+        "potential_caching", "host_cpuinfo", "host_meminfo", "host_memory_GB",
+        "data_size_per_host_GB", "epochs"}) {
+    EXPECT_TRUE(summary.contains(key)) << key;
+  }
+  for (const char* key :
+       {"train_au_percentage", "train_au_mean_percentage", "train_au_stdev_percentage",
+        "train_au_meet_expectation", "train_throughput_samples_per_second",
+        "train_throughput_mean_samples_per_second", "train_throughput_stdev_samples_per_second",
+        "train_io_mean_MB_per_second", "train_io_stdev_MB_per_second"}) {
+    EXPECT_TRUE(summary["metric"].contains(key)) << key;
+  }
+  // T = 1 - 0.3 (the excluded step); AU = 0.6 / 0.7; throughput = (4 - 2) / 0.7 * 4.
+  EXPECT_NEAR(summary["metric"]["train_au_percentage"][0], 100 * 0.6 / 0.7, 1e-9);
+  EXPECT_NEAR(summary["metric"]["train_throughput_samples_per_second"][0], 2 / 0.7 * 4, 1e-9);
+  EXPECT_EQ(files["0_output.json"]["1"]["load"]["block1"].size(), 4u);
+  EXPECT_EQ(files["0_per_epoch_stats.json"]["2"]["block1"]["duration"], "1.00");
+}
+
+TEST(Text, SummarySaysVerdictLimitAndCache) {
+  const std::string text = run_summary(two_epochs(), {});
+  EXPECT_THAT(text, HasSubstr("FAIL  AU 60.0 %, needs 90 %"));
+  EXPECT_THAT(text, HasSubstr("100 % of the bytes came from the page cache"));
+  EXPECT_THAT(text, HasSubstr("limited by  memory"));
+  EXPECT_THAT(text, Not(HasSubstr("\033")));
+  EXPECT_THAT(run_summary(two_epochs(), {.colour = true}), HasSubstr("\033["));
+}
+
+TEST(Text, ProgressFitsTheTerminal) {
+  emulate::Progress progress;
+  progress.epochs = 12;
+  progress.epoch = 3;
+  progress.steps_total = 1000;
+  progress.steps_done = 250;
+  progress.file_bytes = 12'000'000'000;
+  for (const int columns : {20, 40, 80, 200}) {
+    EXPECT_LE(progress_line(progress, 2, 60'000'000'000, {.columns = columns}).size(),
+              static_cast<size_t>(columns));
+  }
+  EXPECT_THAT(progress_line(progress, 2, 60'000'000'000, {.columns = 200}),
+              HasSubstr("3 min 00 s left"));
+}
+
+StoredResult stored(double mean, double stdev, uint64_t n) {
+  StoredResult result;
+  result.figures.push_back({"au", "fraction", mean, stdev, n, true});
+  return result;
+}
+
+TEST(Compare, JudgesByTheSpreadOfBothSides) {
+  using Judgement = Difference::Judgement;
+  const auto judgement = [](const StoredResult& a, const StoredResult& b) {
+    return compare(a, b).differences.at(0).judgement;
+  };
+  EXPECT_EQ(judgement(stored(0.90, 0.01, 5), stored(0.95, 0.01, 5)), Judgement::kBetter);
+  EXPECT_EQ(judgement(stored(0.95, 0.01, 5), stored(0.90, 0.01, 5)), Judgement::kWorse);
+  EXPECT_EQ(judgement(stored(0.90, 0.10, 5), stored(0.95, 0.10, 5)), Judgement::kSame);
+  EXPECT_EQ(judgement(stored(0.90, 0, 1), stored(0.95, 0, 1)), Judgement::kUnknown);
+}
+
+TEST(Compare, NamesConditionsThatDiffer) {
+  const std::string text = to_json(two_epochs());
+  const StoredResult a = *parse_result("a", text);
+  emulate::RunResult other = two_epochs();
+  other.options.cache = "cold";
+  const StoredResult b = *parse_result("b", to_json(other));
+  EXPECT_THAT(compare(a, b).warnings, testing::Contains(HasSubstr("cache as-is / cache cold")));
+  EXPECT_TRUE(compare(a, a).warnings.empty());
+}
+
+TEST(Compare, RefusesWhatIsNoResult) {
+  EXPECT_EQ(parse_result("x", "{").error().code, ErrorCode::kCorruption);
+  EXPECT_EQ(parse_result("x", "[]").error().code, ErrorCode::kCorruption);
+  EXPECT_EQ(parse_result("x", "{\"schema_version\": 99}").error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(parse_result("x", "{\"schema_version\": 1}").error().code, ErrorCode::kCorruption);
+}
+
+TEST(Verdict, AWaitForALateNeighbourIsBlamedOnWhatTheNeighbourWaitedFor) {
+  emulate::RunResult result = two_epochs();
+  for (emulate::EpochResult& epoch : result.epochs) {
+    // Three more accelerators that were ready and waited at the barrier.
+    emulate::RankEpoch waiting = epoch.ranks[0];
+    waiting.split.fetch = 0;
+    waiting.split.sync = 0.4;
+    waiting.last = {};
+    for (int i = 0; i < 3; ++i) epoch.ranks.push_back(waiting);
+    epoch.device_bytes = epoch.file_bytes;
+    emulate::summarise_epoch(epoch, 4, true, true);
+  }
+  emulate::summarise_run(result);
+  EXPECT_GT(result.split.sync, result.split.fetch);
+  EXPECT_EQ(emulate::judge(result).limited_by, "storage");
+  EXPECT_NEAR(result.critical.fetch, 0.8, 1e-9);
+}
+
+}  // namespace
+}  // namespace forebay::report
