@@ -354,7 +354,7 @@ class Bench {
     must(Result<int>(sys::evict_from_page_cache(path).ok() ? 0 : 1));
     const bool many = engine.find("numjobs") != std::string::npos;
     const std::string command = fmt::format(
-        "fio --name=x --filename={} --rw=randread --bs=1M {} --size={} --offset_increment={} "
+        "fio --name=x --filename='{}' --rw=randread --bs=1M {} --size={} --offset_increment={} "
         "--output-format=json 2>/dev/null",
         path, engine, many ? size / 8 : size, many ? size / 8 : 0);
     std::FILE* pipe = popen(command.c_str(), "r");
@@ -363,8 +363,13 @@ class Bench {
     char buffer[4096];
     while (const size_t got = std::fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, got);
     pclose(pipe);
-    const auto json = nlohmann::json::parse(text.substr(text.find('{')), nullptr, false);
-    FB_CHECK(!json.is_discarded());
+    // fio may print remarks before its JSON.
+    const auto json =
+        nlohmann::json::parse(text.substr(std::min(text.find('{'), text.size())), nullptr, false);
+    if (json.is_discarded()) {
+      std::fprintf(stderr, "forebay_bench: fio failed: %s\n", command.c_str());
+      std::exit(1);
+    }
     const auto& read = json["jobs"][0]["read"];
     Sample sample;
     sample.amount = read["io_bytes"].get<double>();

@@ -22,8 +22,8 @@ show run demo --data data --accelerators 2
 # The same job on storage that is too slow for it: who is to blame?
 show run demo --data data --accelerators 2 --storage slow:latency=20ms,bandwidth=150MB,over=local
 
-# Real pictures: FOREBAY_REAL_DATA when it is there, else the ones that came with the tests.
-images="$root/tests/golden"
+# Real pictures: FOREBAY_REAL_DATA when it is there, else the ones in examples/pictures.
+images="$root/examples/pictures"
 for candidate in "${FOREBAY_REAL_DATA:-}" "$root/../shared/real"; do
   if [ -n "$candidate" ] && [ -d "$candidate/exif-orientation" ]; then
     images="$candidate/exif-orientation"

@@ -93,9 +93,11 @@ struct LoaderStats {
   std::vector<std::string> bad;  // the first 100: file, place and cause
 };
 
-// Where a loader stands. Restoring it gives exactly the batches that would have followed.
+// Where a loader stands. It does not depend on batch size, rank or world size: whoever restores it
+// gets the rest of the epoch, exactly once over all ranks.
 struct LoaderState {
-  uint64_t seed = 0, epoch = 0, step = 0;
+  uint64_t seed = 0, epoch = 0;
+  uint64_t position = 0;     // samples of the epoch that all ranks together have been given
   uint64_t fingerprint = 0;  // of the data set: restoring refuses another one
 };
 
@@ -110,10 +112,13 @@ class Loader {
   double order_entropy() const;        // 0 = sequential .. 1 = any order is possible
 
   // The next batch; nothing at the end of an epoch, after which the next call begins the next one.
+  // At most prefetch_batches + 1 batches exist: kResourceExhausted when the caller holds them all.
   Result<std::optional<Batch>> next(std::stop_token stop = {});
 
-  LoaderState state() const;
-  // kInvalidArgument when the state belongs to another data set or seed.
+  // After whole steps of all ranks. kUnsupported in the middle of an epoch with as_ready, where
+  // what was given is no prefix of the order.
+  Result<LoaderState> state() const;
+  // kInvalidArgument when the state belongs to another data set, seed or shuffle.
   Status restore(const LoaderState& state);
 
   LoaderStats stats() const;

@@ -40,9 +40,9 @@ Result<int> run(const Arguments& arguments) {
     return kExitDone;
   }
   for (const std::string& warning : resolved.warnings) talk("note    " + warning + "\n");
+  const std::string folder = FB_TRY(data_folder(arguments, resolved));
   const int threads = static_cast<int>(FB_TRY(arguments.integer("--threads", 0, 1024)));
-  FB_TRY(generate_data(resolved, data_folder(arguments, resolved), threads,
-                       arguments.has("--quiet"), signal.token()));
+  FB_TRY(generate_data(resolved, folder, threads, arguments.has("--quiet"), signal.token()));
   return kExitDone;
 }
 

@@ -149,7 +149,7 @@ std::string overview(std::span<const Command* const> commands, std::string_view 
     const size_t end = line.find_last_not_of(' ');
     text += fmt::format("{}\n", line.substr(0, end + 1));
   }
-  text += "\n'forebay <command> -h' for options, 'forebay help <topic>' for concepts.\n";
+  text += "\n'forebay <command> -h' for options, 'forebay help KEY' for a workload key.\n";
   if (!start.empty()) text += fmt::format("Start: {}\n", start);
   return text;
 }

@@ -42,7 +42,23 @@ std::string key_text(const workload::KeyInfo& key) {
   return text;
 }
 
-Result<std::string> topic_text(const std::string& topic) {
+// The key as the schema spells it: without prefixes, value, or section when only one has that name.
+std::string schema_key(std::string topic) {
+  topic = topic.substr(0, topic.find('='));
+  topic.erase(0, topic.find_first_not_of('+'));
+  if (topic.starts_with("workload.")) topic.erase(0, std::string_view("workload.").size());
+  std::string found;
+  for (const workload::KeyInfo& key : workload::schema()) {
+    if (key.key == topic) return topic;
+    if (!key.key.ends_with("." + topic)) continue;
+    if (!found.empty()) return topic;
+    found = key.key;
+  }
+  return found.empty() ? topic : found;
+}
+
+Result<std::string> topic_text(const std::string& typed) {
+  const std::string topic = schema_key(typed);
   for (const Command* command : commands())
     if (command->name == topic) return long_help(*command);
   std::vector<std::string_view> known;
@@ -56,9 +72,9 @@ Result<std::string> topic_text(const std::string& topic) {
   for (const Command* command : commands()) known.push_back(command->name);
   const std::string nearest = base::nearest_name(topic, known);
   return fail(ErrorCode::kInvalidArgument,
-              "no help on '{}'{}; topics are commands and workload keys "
+              "no help on '{}'{} Topics are commands and workload keys "
               "(docs/workload-keys.md)",
-              topic, nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+              topic, nearest.empty() ? "." : fmt::format("; did you mean '{}'?", nearest));
 }
 
 Result<int> run(const Arguments& arguments) {

@@ -15,6 +15,7 @@
 #include "report/inspection.h"
 #include "report/json.h"
 #include "sys/stop_signal.h"
+#include "sys/thread.h"
 #include "trace/recorder.h"
 
 namespace forebay::cli {
@@ -83,7 +84,9 @@ constexpr std::array<Flag, 16> kFlags{{
     {.name = "--decode-threads",
      .value = "N",
      .fallback = "0",
-     .summary = "per accelerator; 0 = reader.read_threads"},
+     .summary = "per accelerator; 0 = as the workload says",
+     .detail =
+         "The workload says the larger of reader.read_threads and reader.computation_threads."},
     {.name = "--no-barrier", .summary = "accelerators do not meet after each step"},
     {.name = "--out", .value = "DIR", .summary = "result folder (default: results/WORKLOAD-NNNN)"},
     {.name = "--trace", .value = "FILE", .summary = "write a Chrome JSON trace for Perfetto"},
@@ -135,7 +138,7 @@ class Console : public emulate::Observer {
 Result<emulate::RunOptions> read_options(const Arguments& arguments,
                                          const workload::Resolved& resolved) {
   emulate::RunOptions options;
-  options.data = data_folder(arguments, resolved);
+  options.data = FB_TRY(data_folder(arguments, resolved));
   options.storage = *arguments.get("--storage");
   if (resolved.workload.reader.odirect && !arguments.has("--storage")) options.storage = "direct";
   options.accelerators =
@@ -154,53 +157,104 @@ Result<emulate::RunOptions> read_options(const Arguments& arguments,
 int exit_code_of(const emulate::RunResult& result) {
   if (result.is_interrupted) return kExitInterrupted;
   if (!result.error.empty()) return kExitFailed;
-  return result.verdict.outcome == emulate::Verdict::Outcome::kFail ? kExitGateNotMet : kExitDone;
+  const auto outcome = result.verdict.outcome;
+  const bool is_met = outcome == emulate::Verdict::Outcome::kPass ||
+                      outcome == emulate::Verdict::Outcome::kNotMeasured;
+  return is_met ? kExitDone : kExitGateNotMet;
 }
 
-Status write_trace(const std::string& path, const trace::Recorder& recorder) {
-  FB_TRY(write_trace_file(path, recorder));
-  if (recorder.dropped() > 0)
-    talk(fmt::format("forebay: the trace is incomplete: {} events did not fit\n",
-                     recorder.dropped()));
-  return {};
-}
+// Also writes and prints the result at the end. An interrupted run ends there: reads that hang in
+// the storage would hold up an orderly end, and everything is on disk.
+class RunConsole : public Console {
+ public:
+  RunConsole(const Arguments& arguments, const emulate::RunRequest& request, LateFile* trace)
+      : Console(arguments.has("--quiet"), !arguments.has("--json"), request.options.accelerators),
+        request_(request),
+        trace_(trace),
+        is_json_(arguments.has("--json")) {}
 
-Result<int> find_max(const Arguments& arguments, emulate::RunRequest request,
+  void on_end(const emulate::RunResult& result) override {
+    written_ = write(result);
+    code_ = exit_code_of(result);
+    if (!result.is_interrupted) return;
+    if (!written_.ok()) talk(fmt::format("forebay: {}\n", written_.error().message));
+    sys::exit_now(written_.ok() ? code_ : kExitFailed);
+  }
+
+  Status written() const { return written_; }
+  int code() const { return code_; }
+
+ private:
+  Status write(const emulate::RunResult& result) {
+    Status written = write_result(request_.options.out, result);
+    if (trace_ != nullptr && written.ok()) written = trace_->write_trace(*request_.recorder);
+    if (trace_ != nullptr && request_.recorder->dropped() > 0)
+      talk(fmt::format("forebay: the trace is incomplete: {} events did not fit\n",
+                       request_.recorder->dropped()));
+    FB_TRY(print(is_json_ ? report::to_json(result) : report::run_summary(result, stdout_style())));
+    return written;
+  }
+
+  const emulate::RunRequest& request_;
+  LateFile* const trace_;
+  const bool is_json_;
+  Status written_;
+  int code_ = kExitDone;
+};
+
+// Each attempt's result goes below OUT/accelerators-N, the whole into OUT/maximum.json.
+Result<int> find_max(const Arguments& arguments, const emulate::RunRequest& request,
                      std::stop_token stop) {
   const bool json = arguments.has("--json");
   const int limit =
       static_cast<int>(FB_TRY(arguments.integer("--max-accelerators", 1, kAcceleratorsMax)));
   Console console(true, false, 1);
-  const auto on_attempt = [&](const emulate::Attempt& attempt) {
+  Status written;
+  const auto on_attempt = [&](const emulate::Attempt& attempt, const emulate::RunResult& result) {
     const std::string line = report::attempt_line(attempt);
     if (json)
       talk(line);
     else
       print(line).ignore("a closed stdout is reported when the summary is printed");
+    if (written.ok())
+      written = write_result(
+          fmt::format("{}/accelerators-{}", request.options.out, attempt.accelerators), result);
   };
   const emulate::MaximumFound found =
-      FB_TRY(emulate::find_max_accelerators(std::move(request), limit, console, on_attempt, stop));
-  FB_TRY(print(json ? report::maximum_json(found) : report::maximum_text(found)));
+      FB_TRY(emulate::find_max_accelerators(request, limit, console, on_attempt, stop));
+  FB_TRY(std::move(written));
+  FB_TRY(write_file_in(request.options.out, "maximum.json", report::maximum_json(found)));
+  FB_TRY(print(json ? report::maximum_json(found)
+                    : report::maximum_text(found) + "written to  " + request.options.out + "\n"));
   if (found.is_interrupted) return kExitInterrupted;
   return found.accelerators > 0 ? kExitDone : kExitGateNotMet;
 }
 
-Result<int> run_once(const Arguments& arguments, const emulate::RunRequest& request,
+Result<int> run_once(const Arguments& arguments, emulate::RunRequest& request,
                      std::stop_token stop) {
-  const bool json = arguments.has("--json");
-  Console console(arguments.has("--quiet"), !json, request.options.accelerators);
-  const Result<emulate::RunResult> ran = emulate::run(request, console, stop);
-  if (!ran.ok()) {
-    discard_result_folder(request.options.out);
-    return ran.error();
+  std::optional<trace::Recorder> recorder;
+  std::optional<LateFile> trace;
+  if (arguments.has("--trace")) {
+    trace = FB_TRY(LateFile::open(*arguments.get("--trace")));
+    request.recorder = &recorder.emplace(kTraceEventsMax);
   }
-  const emulate::RunResult& result = *ran;
-  Status written = write_result(request.options.out, result);
-  if (arguments.has("--trace") && written.ok())
-    written = write_trace(*arguments.get("--trace"), *request.recorder);
-  FB_TRY(print(json ? report::to_json(result) : report::run_summary(result, stdout_style())));
-  FB_TRY(std::move(written));
-  return exit_code_of(result);
+  RunConsole console(arguments, request, trace ? &*trace : nullptr);
+  const Result<emulate::RunResult> ran = emulate::run(request, console, std::move(stop));
+  if (!ran.ok()) return ran.error();
+  FB_TRY(console.written());
+  return console.code();
+}
+
+Status check_combination(const Arguments& arguments, const workload::Workload& workload) {
+  if (!workload.workflow.train)
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "{} does not train (workflow.train is False); to make its data: forebay generate {}",
+        workload.name, workload.name);
+  if (arguments.has("--find-max-accelerators") && arguments.has("--trace"))
+    return fail(ErrorCode::kInvalidArgument,
+                "--trace records one run: give --accelerators instead of --find-max-accelerators");
+  return {};
 }
 
 Result<int> run(const Arguments& arguments) {
@@ -210,44 +264,48 @@ Result<int> run(const Arguments& arguments) {
   request.options = FB_TRY(read_options(arguments, request.resolved));
   request.version = kVersion;
   request.command = command_line(arguments);
-  if (!request.resolved.workload.workflow.train)
-    return fail(
-        ErrorCode::kInvalidArgument,
-        "{} does not train (workflow.train is False); to make its data: forebay generate {}",
-        request.resolved.workload.name, request.resolved.workload.name);
+  static constexpr std::array<std::string_view, 4> kReplaced{"--accelerators", "--out", "--trace",
+                                                             "--payload"};
+  request.next_base = command_line(arguments, kReplaced);
+  const workload::Workload& workload = request.resolved.workload;
+  FB_TRY(check_combination(arguments, workload));
   if (arguments.has("--dry-run")) {
     FB_TRY(print(workload::to_yaml(request.resolved)));
     return kExitDone;
   }
-  if (request.resolved.workload.workflow.generate_data)
-    FB_TRY(generate_data(request.resolved, request.options.data, 0, arguments.has("--quiet"),
-                         signal.token()));
-  if (arguments.has("--find-max-accelerators"))
-    return find_max(arguments, std::move(request), signal.token());
-  const std::string wanted =
-      arguments.get("--out").value_or(request.resolved.workload.output.folder);
-  request.options.out = FB_TRY(make_result_folder(wanted, request.resolved.workload.name));
-  std::optional<trace::Recorder> recorder;
-  if (arguments.has("--trace")) request.recorder = &recorder.emplace(kTraceEventsMax);
-  const Result<int> code = run_once(arguments, request, signal.token());
-  if (!request.resolved.workload.dataset.keep_files)
+  const ResultFolder folder = FB_TRY(
+      make_result_folder(arguments.get("--out").value_or(workload.output.folder), workload.name));
+  request.options.out = folder.path;
+  const bool finds_max = arguments.has("--find-max-accelerators");
+  const Result<int> code = [&]() -> Result<int> {
+    if (workload.workflow.generate_data)
+      FB_TRY(generate_data(request.resolved, request.options.data, 0, arguments.has("--quiet"),
+                           signal.token()));
+    return finds_max ? find_max(arguments, request, signal.token())
+                     : run_once(arguments, request, signal.token());
+  }();
+  discard_result_folder(folder);  // what was written to stays
+  if (!workload.dataset.keep_files && workload.workflow.generate_data)
     FB_TRY(remove_data(request.resolved, request.options.data));
+  else if (!workload.dataset.keep_files)
+    talk("note    dataset.keep_files: False: the data stays, this run did not make it\n");
   return code;
 }
 
 }  // namespace
 
-const Command kRun{.name = "run",
-                   .group = "measure",
-                   .summary = "run a workload here",
-                   .detail =
-                       "Emulates a training job: accelerators take batches, wait for each other "
-                       "and \"compute\" for the workload's time, while the loader reads, checks "
-                       "and decodes real files. Exit code 0: the AU meets metric.au; 3: it does "
-                       "not; 130: interrupted, the partial result is written.",
-                   .positionals = kPositionals,
-                   .flags = kFlags,
-                   .run = run,
-                   .examples = kExamples};
+const Command kRun{
+    .name = "run",
+    .group = "measure",
+    .summary = "run a workload here",
+    .detail =
+        "Emulates a training job: accelerators take batches, wait for each other "
+        "and \"compute\" for the workload's time, while the loader reads, checks "
+        "and decodes real files. Exit code 0: the AU meets metric.au or could not be "
+        "not; 130: interrupted, the partial result is written.",
+    .positionals = kPositionals,
+    .flags = kFlags,
+    .run = run,
+    .examples = kExamples};
 
 }  // namespace forebay::cli

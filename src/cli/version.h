@@ -1,9 +1,9 @@
-// The version of this program.
+// The version of this program, and what a newcomer types first.
 #pragma once
 
 namespace forebay::cli {
 
-inline constexpr const char* kVersion = FOREBAY_VERSION;
-inline constexpr const char* kStartHere = "forebay run demo";
+extern const char* const kVersion;
+extern const char* const kStartHere;
 
 }  // namespace forebay::cli

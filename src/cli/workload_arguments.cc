@@ -51,28 +51,42 @@ std::string progress_text(const dataset::GeneratorProgress& progress) {
   return text;
 }
 
+// As a shell would have to be told.
+std::string quoted(const std::string& word) {
+  static constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./%@";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 }  // namespace
 
 Result<workload::Resolved> resolve_arguments(const Arguments& arguments) {
   return workload::resolve(*arguments.get("WORKLOAD"), arguments.all("KEY=VALUE"));
 }
 
-std::string data_folder(const Arguments& arguments, const workload::Resolved& resolved) {
-  if (const auto given = arguments.get("--data")) return *given;
+Result<std::string> data_folder(const Arguments& arguments, const workload::Resolved& resolved) {
+  if (const auto given = arguments.get("--data")) {
+    if (given->empty()) return fail(ErrorCode::kInvalidArgument, "--data needs a folder, not ''");
+    return *given;
+  }
   const std::string& folder = resolved.workload.dataset.data_folder;
   const std::string& root = resolved.workload.storage.storage_root;
   if (folder.starts_with('/') || root.empty() || root == "./" || root == ".") return folder;
   return root.ends_with('/') ? root + folder : root + "/" + folder;
 }
 
-std::string command_line(const Arguments& arguments) {
+std::string command_line(const Arguments& arguments, std::span<const std::string_view> without) {
   std::string text = "forebay " + std::string(arguments.command().name);
   for (const Positional& positional : arguments.command().positionals)
-    for (const std::string& value : arguments.all(positional.name)) text += " " + value;
+    for (const std::string& value : arguments.all(positional.name)) text += " " + quoted(value);
   for (const Flag& flag : arguments.command().flags) {
-    if (!arguments.has(flag.name)) continue;
+    const bool left_out = std::find(without.begin(), without.end(), flag.name) != without.end();
+    if (!arguments.has(flag.name) || left_out) continue;
     text += " " + std::string(flag.name);
-    if (!flag.value.empty()) text += " " + *arguments.get(flag.name);
+    if (!flag.value.empty()) text += " " + quoted(*arguments.get(flag.name));
   }
   return text;
 }
@@ -104,14 +118,13 @@ Status generate_data(const workload::Resolved& resolved, const std::string& fold
   const dataset::GeneratorProgress done =
       FB_TRY(dataset::generate(*store, options, progress, std::move(stop)).context(folder));
   if (quiet) return {};
-  talk(fmt::format(
-      "{}: {} files, {} written in {} ({}), {} kept from before\n", folder,
-      base::format_count(done.files_done),
-      base::format_bytes(static_cast<double>(done.bytes_written)),
-      base::format_seconds(done.seconds),
-      base::format_bytes_per_second(
-          done.seconds > 0 ? static_cast<double>(done.bytes_written) / done.seconds : 0),
-      base::format_count(done.files_kept)));
+  std::string text = fmt::format("{}: {} files", folder, base::format_count(done.files_done));
+  if (done.bytes_written > 0)
+    text += fmt::format(
+        ", {} written in {} ({})", base::format_bytes(static_cast<double>(done.bytes_written)),
+        base::format_seconds(done.seconds),
+        base::format_bytes_per_second(static_cast<double>(done.bytes_written) / done.seconds));
+  talk(fmt::format("{}, {} kept from before\n", text, base::format_count(done.files_kept)));
   return {};
 }
 

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "cli/flags.h"
 #include "forebay/result.h"
@@ -16,11 +18,12 @@ namespace forebay::cli {
 // The workload and its overrides from the positionals WORKLOAD and KEY=VALUE.
 Result<workload::Resolved> resolve_arguments(const Arguments& arguments);
 
-// --data, or storage.storage_root joined with dataset.data_folder.
-std::string data_folder(const Arguments& arguments, const workload::Resolved& resolved);
+// --data (kInvalidArgument when empty), or storage.storage_root joined with dataset.data_folder.
+Result<std::string> data_folder(const Arguments& arguments, const workload::Resolved& resolved);
 
-// The command line again, for the record.
-std::string command_line(const Arguments& arguments);
+// The command line again, ready for a shell, but for the flags named.
+std::string command_line(const Arguments& arguments,
+                         std::span<const std::string_view> without = {});
 
 // Makes what is missing of the workload's data set, with progress on a terminal.
 Status generate_data(const workload::Resolved& resolved, const std::string& folder, int threads,

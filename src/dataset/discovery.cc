@@ -194,6 +194,7 @@ Result<Discovery> discover(storage::Store& store, const IndexOptions& options,
   found.files.reserve(chosen.size(), path_bytes);
   for (const size_t file : chosen) found.files.add(listing.files[file]);
 
+  found.empty_count = empties.size();
   found.stray_count = strays.size();
   for (storage::Skipped& skipped : listing.skipped)
     problems.add(std::move(skipped.path), std::move(skipped.reason));

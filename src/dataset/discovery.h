@@ -30,7 +30,8 @@ class ProblemList {
 
 struct Discovery {
   const formats::Format* format = nullptr;
-  FileTable files;  // in the order that samples are numbered
+  FileTable files;           // in the order that samples are numbered
+  uint64_t empty_count = 0;  // files of 0 bytes, left out
   uint64_t stray_count = 0;
   uint64_t files_beyond_max = 0;
 };

@@ -21,7 +21,7 @@
 #include "base/units.h"
 #include "dataset/generation_writer.h"
 #include "sys/host.h"
-#include "sys/process.h"
+#include "sys/thread.h"
 
 namespace forebay::dataset {
 namespace {
@@ -47,8 +47,10 @@ struct WorkList {
   uint64_t files_kept = 0, bytes = 0;
 };
 
-bool has_side_files(const formats::Format& format) {
-  return format.index_path != nullptr && format.index_text != nullptr;
+// Compressed files have no records to point at.
+bool has_side_files(const formats::Format& format, const GeneratorPlan& plan) {
+  return format.index_path != nullptr && format.index_text != nullptr && !plan.files.empty() &&
+         !plan.files.front().compress;
 }
 
 // Adds the files below `folder`; a folder that does not exist yet holds none.
@@ -67,7 +69,7 @@ Result<Sizes> existing_sizes(storage::Store& store, const formats::Format& forma
   Sizes sizes;
   FB_TRY(add_sizes(store, "train", sizes));
   FB_TRY(add_sizes(store, "valid", sizes));
-  if (has_side_files(format)) {
+  if (has_side_files(format, plan)) {
     const std::string side = format.index_path(plan.files.front().path);
     const std::string folder = side.substr(0, side.find('/'));
     if (folder != "train" && folder != "valid" && folder != side)
@@ -89,7 +91,7 @@ Result<bool> is_estimate_exact(const formats::Format& format, const formats::Fil
 Result<WorkList> find_work(storage::Store& store, const formats::Format& format,
                            const GeneratorPlan& plan) {
   const Sizes sizes = FB_TRY(existing_sizes(store, format, plan));
-  const bool has_sides = has_side_files(format);
+  const bool has_sides = has_side_files(format, plan);
   std::optional<bool> is_exact;
   WorkList work;
   for (size_t i = 0; i < plan.files.size(); ++i) {
@@ -157,6 +159,7 @@ class Run {
   Status finish_file(Unnamed& file);
   Status write_side_file(const formats::FileSpec& spec);
   void keep_error(Status status, const Work& work);
+  void miss_thread(bool makes, const Error& error);
   void thread_ended() {
     const base::MutexLock lock(mutex_);
     --threads_running_;
@@ -203,8 +206,18 @@ void Run::keep_error(Status status, const Work& work) {
   stop_.request_stop();
 }
 
+// A thread that could not be started: as if it had failed at once.
+void Run::miss_thread(bool makes, const Error& error) {
+  {
+    const base::MutexLock lock(mutex_);
+    if (!error_) error_ = error;
+  }
+  stop_.request_stop();
+  if (makes && makers_running_.fetch_sub(1) == 1) unnamed_.close();
+  thread_ended();
+}
+
 void Run::make_files() {
-  sys::name_thread("make");
   while (!stop_.stop_requested()) {
     const size_t index = next_work_.fetch_add(1, std::memory_order_relaxed);
     if (index >= work_.items.size()) break;
@@ -217,7 +230,6 @@ void Run::make_files() {
 }
 
 void Run::finish_files() {
-  sys::name_thread("finish");
   while (std::optional<Unnamed> file = unnamed_.pop(stop_.get_token())) {
     Status status = finish_file(*file);
     if (!status.ok()) keep_error(std::move(status), file->work);
@@ -254,7 +266,7 @@ Status Run::finish_file(Unnamed& file) {
   }
   FB_TRY(file.writer->publish());
   file.writer.reset();
-  if (has_side_files(format_)) FB_TRY(write_side_file(spec));
+  if (has_side_files(format_, plan_)) FB_TRY(write_side_file(spec));
   files_finished_.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
@@ -285,8 +297,16 @@ Result<GeneratorProgress> Run::run(int threads,
   {
     const std::stop_callback forward(stop, [this] { stop_.request_stop(); });
     std::vector<std::jthread> pool;
-    for (int i = 0; i < makers; ++i) pool.emplace_back([this] { make_files(); });
-    for (int i = 0; i < finishers; ++i) pool.emplace_back([this] { finish_files(); });
+    for (int i = 0; i < makers + finishers; ++i) {
+      const bool makes = i < makers;
+      auto thread = sys::start_thread(makes ? "make" : "finish", [this, makes](std::stop_token) {
+        makes ? make_files() : finish_files();
+      });
+      if (thread.ok())
+        pool.push_back(std::move(thread).take());
+      else
+        miss_thread(makes, thread.error());
+    }
     for (bool is_running = true; is_running;) {
       {
         const base::MutexLock lock(mutex_);

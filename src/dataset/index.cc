@@ -98,7 +98,7 @@ void Index::Impl::write_cache(const IndexOptions& options) {
 void Index::Impl::drop_files(const std::vector<std::pair<uint64_t, Error>>& bad_files,
                              std::vector<uint32_t>& layout_of_file) {
   if (bad_files.empty()) return;
-  summary_.bad_file_count = bad_files.size();
+  summary_.bad_file_count += bad_files.size();
   for (const auto& bad : bad_files)
     problems_.add(std::string(files_.path(bad.first)), bad.second.message);
   FileTable kept;
@@ -154,6 +154,7 @@ Status Index::Impl::open(storage::Store& store, const IndexOptions& options) {
                 kFilesMax);
   format_ = found.format;
   files_ = std::move(found.files);
+  summary_.bad_file_count = found.empty_count;
   summary_.stray_count = found.stray_count;
   summary_.files_beyond_max = found.files_beyond_max;
   FB_TRY(find_samples(store, options));

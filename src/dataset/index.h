@@ -44,7 +44,8 @@ struct IndexSummary {
   std::vector<storage::Skipped>
       problems;  // strays, loops, unreadable folders, empty files: the first 100
   uint64_t problem_count = 0;
-  uint64_t bad_file_count = 0;    // of the problems: files left out by skip_bad_files
+  uint64_t bad_file_count =
+      0;  // of the problems: empty files, and those left out by skip_bad_files
   uint64_t files_beyond_max = 0;  // of the right format, left out by files_max
   bool from_cache = false;        // no file had to be opened: the cache knew them all
   double seconds = 0;             // that discovery took

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "sys/process.h"
+#include "sys/thread.h"
 
 namespace forebay::dataset {
 namespace {
@@ -74,7 +75,12 @@ Status LayoutSearch::find_all() {
     const auto threads = std::min<uint64_t>(
         static_cast<uint64_t>(std::clamp(options_.threads, 1, kThreadsMax)), chunks);
     std::vector<std::jthread> pool;
-    for (uint64_t i = 0; i < threads; ++i) pool.emplace_back([this] { find_some(); });
+    for (uint64_t i = 1; i < threads; ++i) {
+      auto thread = sys::start_thread("index", [this](const std::stop_token&) { find_some(); });
+      if (!thread.ok()) break;  // those there are, and this one, do the work
+      pool.push_back(std::move(thread).take());
+    }
+    find_some();
   }
   if (options_.stop.stop_requested())
     return fail(ErrorCode::kCancelled, "stopped while looking for samples in {} files",

@@ -59,7 +59,9 @@ class EpochRun {
     engine_.begin_epoch(plan_.epoch, 0, plan_.steps);
     device_ns_ = FB_TRY(group_.barrier_max(rank_, clock_.now_ns(), stop_));
     open_block();
-    for (uint64_t step = 0; step < plan_.steps; ++step) FB_TRY(one_step(step));
+    const uint64_t steps =
+        std::min(plan_.steps, engine_.stripe().steps(static_cast<uint64_t>(rank_)));
+    for (uint64_t step = 0; step < steps; ++step) FB_TRY(one_step(step));
     close_block();
     return {};
   }
@@ -101,7 +103,7 @@ class EpochRun {
     const int64_t end_ns = std::max(start_ns + compute_ns, computed_ns - kLateWakeNs);
     const int64_t late_ns = (start_ns - ready_ns) + (end_ns - start_ns - compute_ns);
 
-    count(*batch);
+    const Taken taken = count(*batch);
     batch.reset();
     tracks_.wait(free_ns, start_ns, step);
     tracks_.compute(start_ns, end_ns, step);
@@ -116,35 +118,44 @@ class EpochRun {
       sync_ns = device_ns_ - end_ns;
       tracks_.sync(end_ns, device_ns_, step);
     }
+    TimeSplit split;
+    split.fetch = static_cast<double>(wait.fetch_ns) * kNano;
+    split.decode = static_cast<double>(wait.decode_ns) * kNano;
+    split.compute = static_cast<double>(compute_ns) * kNano;
+    split.sync = static_cast<double>(sync_ns) * kNano;
+    split.other = static_cast<double>(late_ns) * kNano;
+    block.splits.push_back(split);
     if (step >= plan_.included.first && step < plan_.included.last)
-      account(wait, compute_ns, late_ns, sync_ns, device_ns_ - free_ns);
+      account(split, taken, device_ns_ - free_ns);
     progress_.steps_done.fetch_add(1, std::memory_order_relaxed);
     progress_.compute_ns.fetch_add(compute_ns, std::memory_order_relaxed);
     load_start_ns_ = clock_.now_ns();
     return checkpoint_after(step);
   }
 
-  void count(const loader::Batch& batch) {
+  struct Taken {
+    uint64_t samples, file_bytes, payload_bytes;
+  };
+
+  Taken count(const loader::Batch& batch) {
+    const Taken taken{batch.samples().size(), batch.file_bytes(), batch.payload_bytes()};
     ++totals_.steps;
-    totals_.samples += batch.samples().size();
+    totals_.samples += taken.samples;
     totals_.skipped += batch.skipped();
-    totals_.file_bytes += batch.file_bytes();
-    totals_.payload_bytes += batch.payload_bytes();
-    progress_.file_bytes.fetch_add(batch.file_bytes(), std::memory_order_relaxed);
+    totals_.file_bytes += taken.file_bytes;
+    totals_.payload_bytes += taken.payload_bytes;
+    progress_.file_bytes.fetch_add(taken.file_bytes, std::memory_order_relaxed);
+    return taken;
   }
 
-  void account(const loader::Batch::Wait& wait, int64_t compute_ns, int64_t late_ns,
-               int64_t sync_ns, int64_t total_ns) {
-    TimeSplit step;
-    step.fetch = static_cast<double>(wait.fetch_ns) * kNano;
-    step.decode = static_cast<double>(wait.decode_ns) * kNano;
-    step.compute = static_cast<double>(compute_ns) * kNano;
-    step.sync = static_cast<double>(sync_ns) * kNano;
-    step.other = static_cast<double>(late_ns) * kNano;
+  void account(const TimeSplit& step, const Taken& taken, int64_t total_ns) {
     out_.split.add(step, 1);
-    if (sync_ns == 0) out_.last.add(step, 1);
+    if (step.sync == 0) out_.last.add(step, 1);
     out_.included_seconds += static_cast<double>(total_ns) * kNano;
     out_.compute_seconds += step.compute;
+    out_.included_samples += taken.samples;
+    out_.included_file_bytes += taken.file_bytes;
+    out_.included_payload_bytes += taken.payload_bytes;
   }
 
   // All accelerators stop, accelerator 0 saves, all go on together.
@@ -181,8 +192,8 @@ class EpochRun {
 Status run_epoch(int rank, const EpochPlan& plan, loader::Engine& engine, cluster::Group& group,
                  base::Clock& clock, Progress& progress, trace::Recorder* recorder, RankEpoch& out,
                  RankTotals& totals, std::stop_token stop) {
-  sys::name_thread(fmt::format("accel{}", rank));
   sys::set_timer_slack_ns(1);
+  sys::prefer_thread();  // it hardly computes, but must wake on time
   EpochRun epoch(rank, plan, engine, group, clock, progress, recorder, out, totals,
                  std::move(stop));
   Status status = epoch.run();

@@ -11,6 +11,7 @@ namespace forebay::emulate {
 namespace {
 
 constexpr size_t kBlockBytes = 4 << 20;
+constexpr uint64_t kSyncBytes = 64 * kBlockBytes;
 
 }  // namespace
 
@@ -31,7 +32,8 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::open(const std::stri
       new CheckpointWriter(std::move(store), model_bytes, sync, seed));
 }
 
-Result<CheckpointRecord> CheckpointWriter::save(uint64_t epoch, uint64_t step) {
+Result<CheckpointRecord> CheckpointWriter::save(uint64_t epoch, uint64_t step,
+                                                const std::stop_token& stop) {
   CheckpointRecord record;
   record.epoch = epoch;
   record.step = step;
@@ -44,6 +46,9 @@ Result<CheckpointRecord> CheckpointWriter::save(uint64_t epoch, uint64_t step) {
     const uint64_t count = std::min<uint64_t>(block_.size(), model_bytes_ - done);
     FB_TRY(writer->append(std::span(block_).first(count)).context("checkpoint"));
     done += count;
+    if (stop.stop_requested()) return fail(ErrorCode::kCancelled, "stopped");
+    // In portions, so that a stop never waits for gigabytes of dirty pages.
+    if (sync_ && done % kSyncBytes == 0) FB_TRY(writer->sync().context("checkpoint"));
   }
   if (sync_) FB_TRY(writer->sync().context("checkpoint"));
   FB_TRY(writer->publish().context("checkpoint"));

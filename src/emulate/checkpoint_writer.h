@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ class CheckpointWriter {
 
   // global_epoch<E>_step<S>/model_states-0.pt, E and S from 1 as DLIO counts them. The record's
   // times are left at 0 except `seconds`.
-  Result<CheckpointRecord> save(uint64_t epoch, uint64_t step);
+  Result<CheckpointRecord> save(uint64_t epoch, uint64_t step, const std::stop_token& stop);
 
  private:
   CheckpointWriter(std::unique_ptr<storage::Store> store, uint64_t model_bytes, bool sync,

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "loader/options.h"
 #include "sys/page_cache.h"
 #include "sys/process.h"
 
@@ -35,6 +36,11 @@ dataset::OrderOptions order_options(const workload::Workload& workload,
     options.kind = dataset::OrderKind::kWindowed;
     options.window_shards =
         samples ? std::max<uint64_t>(1, workload.reader.shuffle_size / options.shard_samples) : 1;
+    if (index.is_together()) {  // a window must fit what the loader keeps, or files are read again
+      const uint64_t file_bytes = index.summary().bytes / index.file_count();
+      const uint64_t kept = loader::EngineOptions().shard_cache_bytes / (file_bytes + 1);
+      options.window_shards = std::clamp<uint64_t>(kept, 1, options.window_shards);
+    }
     options.shuffle_within = samples;
     options.shuffle_shards = files;
   }
@@ -76,19 +82,29 @@ std::optional<uint64_t> wanted_files(const workload::Resolved& resolved, bool is
   return std::nullopt;
 }
 
+// The first thing that was left out and could have been data, for a message.
+std::string first_problem(const dataset::Index& index) {
+  const auto& problems = index.summary().problems;
+  return problems.empty()
+             ? ""
+             : fmt::format(" (left out: {}: {})", problems[0].path, problems[0].reason);
+}
+
 Status check_file_count(const workload::Resolved& resolved, std::optional<uint64_t> asked,
                         const dataset::Index& index, const std::string& split,
-                        const std::string& root) {
+                        const std::string& root, bool skip_bad_files) {
   const bool is_train = split == "train";
   const uint64_t wanted = asked.value_or(0);
   const char* key = is_train ? "dataset.num_files_train" : "dataset.num_files_eval";
   if (index.file_count() >= wanted) return {};
+  // Files that cannot be used and may be skipped are no reason to refuse the others.
+  if (skip_bad_files && index.file_count() + index.summary().bad_file_count >= wanted) return {};
   return fail(ErrorCode::kNotFound,
-              "{} is {}, but {} has {} {} file{} for {}: generate the rest (forebay generate {} "
+              "{} is {}, but {} has {} {} file{} for {}{}: generate the rest (forebay generate {} "
               "--data {}), or set {}={}",
               key, wanted, root, index.file_count(), index.format().name,
               index.file_count() == 1 ? "" : "s", is_train ? "training" : "evaluation",
-              resolved.workload.name, root, key, index.file_count());
+              first_problem(index), resolved.workload.name, root, key, index.file_count());
 }
 
 DatasetFacts facts_of(const dataset::Index& index, const dataset::Order& order,
@@ -153,10 +169,11 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
   Result<std::unique_ptr<dataset::Index>> index = dataset::Index::open(store, options);
   if (!index.ok() && index.error().code == ErrorCode::kNotFound)
     return fail(ErrorCode::kNotFound,
-                "{}; make data with: forebay generate {} --data {}, or name another folder",
+                "{}; name another folder or dataset.format, or make data: forebay generate {} "
+                "--data {}",
                 index.error().message, workload.name, root);
   source.index = FB_TRY(std::move(index));
-  FB_TRY(check_file_count(resolved, wanted, *source.index, split, root));
+  FB_TRY(check_file_count(resolved, wanted, *source.index, split, root, skip_bad_files));
   dataset::OrderOptions order = order_options(workload, *source.index);
   order.seed = order_seed(workload, sys::fresh_seed());
   if (!is_train) order.kind = dataset::OrderKind::kSequential;
@@ -170,6 +187,11 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
   if (const uint64_t bad = source.index->summary().bad_file_count; bad > 0)
     source.warnings.push_back(fmt::format("{} file{} left out: samples cannot be found in {}", bad,
                                           bad == 1 ? "" : "s", bad == 1 ? "it" : "them"));
+  if (const uint64_t more = source.index->summary().files_beyond_max; more > 0)
+    source.warnings.push_back(
+        fmt::format("{} more {} files are not used: {} names the first {} in order of name", more,
+                    source.index->format().name,
+                    is_train ? "dataset.num_files_train" : "dataset.num_files_eval", *wanted));
   if (source.facts.strays > 0)
     source.warnings.push_back(fmt::format(
         "{} file{} of other kinds left out, for example {}", source.facts.strays,

@@ -189,6 +189,46 @@ TEST_F(Runs, EvaluationHasItsOwnEpochsAndLeavesTrainingAlone) {
   EXPECT_EQ(result.au.n, 2u);
 }
 
+TEST_F(Runs, EvaluationVisitsEverySampleOnce) {
+  generate(8, 11);
+  const RunResult result = run_ok(
+      request({"workflow.evaluation=True", "dataset.num_files_eval=11",
+               "evaluation.eval_time=0.001", "reader.batch_size_eval=1", "reader.batch_size=1"},
+              4));
+  EXPECT_EQ(result.epochs[1].samples, 11u);
+  EXPECT_EQ(result.epochs[1].steps, 3u);
+}
+
+TEST_F(Runs, OneAllowanceOfBadRecordsHoldsForAllAccelerators) {
+  generate(8, 4);
+  for (int i = 0; i < 4; ++i)
+    std::ofstream(fmt::format("{}/train/img_{}_of_8.npz", folder_, i), std::ios::trunc)
+        << "PK junk";
+  std::ofstream(folder_ + "/valid/img_1_of_4.npz", std::ios::trunc) << "PK junk";
+  RunRequest asked = request({"workflow.evaluation=True", "dataset.num_files_eval=4",
+                              "evaluation.eval_time=0.001", "reader.batch_size=1"},
+                             2);
+  asked.options.on_error = "skip";
+  EXPECT_EQ(run_ok(asked).bad_count, 5u);  // evaluation's too
+  asked.options.errors_max = 3;
+  EXPECT_THAT(run_ok(asked).error, HasSubstr("more than 3 bad records"));
+}
+
+TEST_F(Runs, SkippedSamplesAreNoThroughput) {
+  generate(16);
+  for (int i = 0; i < 16; i += 2)
+    std::ofstream(fmt::format("{}/train/img_{:02}_of_16.npz", folder_, i), std::ios::trunc)
+        << "junk";
+  RunRequest asked =
+      request({"dataset.num_files_train=16", "reader.batch_size=2", "train.computation_time=0.01"});
+  const auto rate = [&] { return *run_ok(asked).samples_per_second.mean; };
+  asked.options.on_error = "skip";
+  const double half = rate();
+  asked.options.on_error = "replace";
+  const double full = rate();
+  EXPECT_NEAR(half / full, 0.5, 0.1);
+}
+
 TEST_F(Runs, CapOfTrainingStepsHoldsInEachEpoch) {
   generate(8);
   const RunResult result =
@@ -249,7 +289,8 @@ TEST_F(Runs, SearchFindsTheCountThatStillPasses) {
   Observer observer;
   std::vector<int> tried;
   const auto found = find_max_accelerators(
-      asked, 4, observer, [&](const Attempt& a) { tried.push_back(a.accelerators); }, {});
+      asked, 4, observer,
+      [&](const Attempt& a, const RunResult&) { tried.push_back(a.accelerators); }, {});
   ASSERT_TRUE(found.ok()) << found.error().message;
   EXPECT_EQ(found->accelerators, 1);
   EXPECT_TRUE(found->is_limit_reached);

@@ -5,10 +5,15 @@
 namespace forebay::emulate {
 namespace {
 
-Result<Attempt> attempt(RunRequest& request, int accelerators, Observer& observer,
-                        std::stop_token stop, MaximumFound& found) {
+struct Attempted {
+  Attempt attempt;
+  RunResult result;
+};
+
+Result<Attempted> attempt(RunRequest& request, int accelerators, Observer& observer,
+                          std::stop_token stop, MaximumFound& found) {
   request.options.accelerators = accelerators;
-  const RunResult result = FB_TRY(run(request, observer, std::move(stop)));
+  RunResult result = FB_TRY(run(request, observer, std::move(stop)));
   if (!result.error.empty()) return fail(ErrorCode::kIo, "{}", result.error);
   found.is_interrupted = result.is_interrupted;
   Attempt made;
@@ -21,37 +26,41 @@ Result<Attempt> attempt(RunRequest& request, int accelerators, Observer& observe
   if (!found.is_interrupted && !result.au.mean)
     return fail(ErrorCode::kInvalidArgument, "cannot judge {} accelerators: AU is not measured: {}",
                 accelerators, result.au.reason);
-  return made;
+  return Attempted{std::move(made), std::move(result)};
 }
 
 }  // namespace
 
-Result<MaximumFound> find_max_accelerators(RunRequest request, int limit, Observer& observer,
-                                           const std::function<void(const Attempt&)>& on_attempt,
-                                           std::stop_token stop) {
+Result<MaximumFound> find_max_accelerators(
+    RunRequest request, int limit, Observer& observer,
+    const std::function<void(const Attempt&, const RunResult&)>& on_attempt, std::stop_token stop) {
   MaximumFound found;
   int low = 0;           // passed
   int high = limit + 1;  // failed, or not to be tried
   int next = 1;
   found.is_limit_reached = false;
+  found.stopped_by = "limit";
   while (high - low > 1) {
     const int count = next;
-    Result<Attempt> tried = attempt(request, count, observer, stop, found);
+    Result<Attempted> tried = attempt(request, count, observer, stop, found);
     if (!tried.ok() && tried.error().code == ErrorCode::kInvalidArgument && low > 0) {
       high = count;  // the data set does not fill a step of so many
+      if (!found.is_limit_reached) found.stopped_by = "data set";
       if (high - low <= 1) break;
       next = low + (high - low) / 2;
       continue;
     }
-    Attempt made = FB_TRY(std::move(tried));
+    const Attempted done = FB_TRY(std::move(tried));
     if (found.is_interrupted) break;
-    on_attempt(made);
+    const Attempt& made = done.attempt;
+    on_attempt(made, done.result);
     found.attempts.push_back(made);
     if (made.passed) {
       low = count;
     } else {
       high = count;
       found.is_limit_reached = true;
+      found.stopped_by = "gate";
     }
     next = found.is_limit_reached || low * 2 >= high ? low + (high - low) / 2 : low * 2;
   }

@@ -12,8 +12,8 @@ namespace forebay::emulate {
 // Doubles from 1 until a count fails, then halves the gap. Counts above `limit`, or above what the
 // data set fills one step with, are not tried. The errors are run()'s; kInvalidArgument without
 // compute time.
-Result<MaximumFound> find_max_accelerators(RunRequest request, int limit, Observer& observer,
-                                           const std::function<void(const Attempt&)>& on_attempt,
-                                           std::stop_token stop);
+Result<MaximumFound> find_max_accelerators(
+    RunRequest request, int limit, Observer& observer,
+    const std::function<void(const Attempt&, const RunResult&)>& on_attempt, std::stop_token stop);
 
 }  // namespace forebay::emulate

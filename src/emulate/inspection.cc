@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/units.h"
 #include "dataset/index.h"
 #include "dataset/order.h"
 #include "loader/engine.h"
@@ -44,6 +45,11 @@ Result<std::string> describe_first(storage::Store& store, const dataset::Index& 
                                    const formats::FormatOptions& options) {
   const dataset::SampleLocation where = index.locate(0);
   const std::string_view path = index.path(where.file);
+  const uint64_t bytes_max = sys::host().memory_limit_bytes / 4;
+  if (where.extent.length > bytes_max)
+    return fail(ErrorCode::kUnsupported, "{}: {} in one piece is more than memory allows ({})",
+                path, base::format_bytes(static_cast<double>(where.extent.length)),
+                base::format_bytes(static_cast<double>(bytes_max)));
   std::vector<std::byte> bytes(where.extent.length);
   FB_TRY(store.read_at(path, where.extent.offset, bytes));
   const auto reader = index.format().make_reader(options);

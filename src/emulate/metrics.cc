@@ -77,46 +77,50 @@ DlioBlock dlio_block(const Block& block, uint64_t exclude_start, uint64_t exclud
     return result;
   }
   result.au = Figure::of(sum(block.compute, range.first, range.last) / window);
-  result.samples_per_second = Figure::of((static_cast<double>(result.steps) - 2) / window *
-                                         static_cast<double>(batch_size));
+  result.samples_per_second =
+      result.steps > 2 ? Figure::of((static_cast<double>(result.steps) - 2) / window *
+                                    static_cast<double>(batch_size))
+                       : Figure::none("DLIO's formula, (steps - 2) / T x batch, needs 3 steps");
   return result;
 }
 
 void dlio_epoch(EpochResult& epoch, uint64_t exclude_start, uint64_t exclude_end,
                 uint64_t batch_size) {
+  // Sums over ranks of the step-weighted means over blocks.
   double au_sum = 0, rate_sum = 0;
-  uint64_t ranks = 0;
+  uint64_t au_ranks = 0, rate_ranks = 0;
   for (const RankEpoch& rank : epoch.ranks) {
-    double au = 0, rate = 0, weight = 0;
+    double au = 0, au_weight = 0, rate = 0, rate_weight = 0;
     for (const Block& block : rank.blocks) {
       const DlioBlock figures =
           dlio_block(block, exclude_start, exclude_end, epoch.steps, batch_size);
-      if (!figures.au.value) continue;
       const auto steps = static_cast<double>(figures.steps);
-      au += *figures.au.value * steps;
-      rate += *figures.samples_per_second.value * steps;
-      weight += steps;
+      au += figures.au.value.value_or(0) * steps;
+      au_weight += figures.au.value ? steps : 0;
+      rate += figures.samples_per_second.value.value_or(0) * steps;
+      rate_weight += figures.samples_per_second.value ? steps : 0;
     }
-    if (weight == 0) continue;
-    au_sum += au / weight;
-    rate_sum += rate / weight;
-    ++ranks;
+    if (au_weight > 0) au_sum += au / au_weight;
+    if (rate_weight > 0) rate_sum += rate / rate_weight;
+    au_ranks += au_weight > 0 ? 1 : 0;
+    rate_ranks += rate_weight > 0 ? 1 : 0;
   }
-  if (ranks == 0) {
-    epoch.dlio_au = epoch.dlio_samples_per_second = Figure::none("every step is excluded");
-    return;
-  }
-  epoch.dlio_au = Figure::of(au_sum / static_cast<double>(ranks));
-  epoch.dlio_samples_per_second = Figure::of(rate_sum);
+  epoch.dlio_au = au_ranks > 0 ? Figure::of(au_sum / static_cast<double>(au_ranks))
+                               : Figure::none("every step is excluded");
+  epoch.dlio_samples_per_second =
+      rate_ranks > 0 ? Figure::of(rate_sum)
+                     : Figure::none("DLIO's formula, (steps - 2) / T x batch, needs 3 steps");
 }
 
-void summarise_epoch(EpochResult& epoch, uint64_t batch_size, bool has_compute, bool has_barrier) {
+void summarise_epoch(EpochResult& epoch, bool has_compute, bool has_barrier) {
   epoch.split = {};
-  double au = 0, seconds = 0;
+  double au = 0, seconds = 0, busy_ranks = 0;
   for (const RankEpoch& rank : epoch.ranks) {
     epoch.split.add(rank.split, 1.0 / static_cast<double>(epoch.ranks.size()));
     seconds = std::max(seconds, rank.included_seconds);
-    if (rank.included_seconds > 0) au += rank.compute_seconds / rank.included_seconds;
+    if (rank.included_seconds <= 0) continue;  // no step of its own in an uneven evaluation
+    au += rank.compute_seconds / rank.included_seconds;
+    ++busy_ranks;
   }
   epoch.critical = critical_of(epoch, has_barrier);
   epoch.cpu_seconds_per_gb = per_gb(epoch.cpu_seconds, epoch.file_bytes);
@@ -128,16 +132,17 @@ void summarise_epoch(EpochResult& epoch, uint64_t batch_size, bool has_compute, 
     epoch.file_bytes_per_second = epoch.payload_bytes_per_second = Figure::none(why);
     return;
   }
-  epoch.au = has_compute ? Figure::of(au / static_cast<double>(epoch.ranks.size()))
+  epoch.au = has_compute ? Figure::of(au / busy_ranks)
                          : Figure::none("no compute time (train.computation_time is 0)");
-  const double samples = static_cast<double>(epoch.included_steps * batch_size) *
-                         static_cast<double>(epoch.ranks.size());
-  // Bytes of the included steps: their share of the epoch's samples.
-  const double share = static_cast<double>(epoch.included_steps) / static_cast<double>(epoch.steps);
+  double samples = 0, file_bytes = 0, payload_bytes = 0;
+  for (const RankEpoch& rank : epoch.ranks) {
+    samples += static_cast<double>(rank.included_samples);
+    file_bytes += static_cast<double>(rank.included_file_bytes);
+    payload_bytes += static_cast<double>(rank.included_payload_bytes);
+  }
   epoch.samples_per_second = Figure::of(samples / seconds);
-  epoch.file_bytes_per_second = Figure::of(static_cast<double>(epoch.file_bytes) * share / seconds);
-  epoch.payload_bytes_per_second =
-      Figure::of(static_cast<double>(epoch.payload_bytes) * share / seconds);
+  epoch.file_bytes_per_second = Figure::of(file_bytes / seconds);
+  epoch.payload_bytes_per_second = Figure::of(payload_bytes / seconds);
 }
 
 void summarise_run(RunResult& result) {

@@ -21,7 +21,8 @@ struct StepRange {
 StepRange included_steps(uint64_t steps, uint64_t exclude_start, uint64_t exclude_end);
 
 // DLIO's block figures (its statscounter): T = end - start - time of excluded steps,
-// AU = compute of included steps / T, throughput = (steps - 2) / T * batch.
+// AU = compute of included steps / T, throughput = (steps - 2) / T * batch, which is a figure only
+// from 3 steps on.
 struct DlioBlock {
   Figure au, samples_per_second;
   uint64_t steps = 0;
@@ -33,8 +34,8 @@ DlioBlock dlio_block(const Block& block, uint64_t exclude_start, uint64_t exclud
 void dlio_epoch(EpochResult& epoch, uint64_t exclude_start, uint64_t exclude_end,
                 uint64_t batch_size);
 
-// From what the ranks recorded: AU, rates, split. `samples_per_rank_step` is the batch size.
-void summarise_epoch(EpochResult& epoch, uint64_t batch_size, bool has_compute, bool has_barrier);
+// From what the ranks recorded: AU, rates, split.
+void summarise_epoch(EpochResult& epoch, bool has_compute, bool has_barrier);
 
 // Means over epochs, cached share, CPU per GB.
 void summarise_run(RunResult& result);

@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "sys/host.h"
 #include "sys/page_cache.h"
+#include "sys/thread.h"
 
 namespace forebay::emulate {
 namespace {
@@ -24,19 +25,24 @@ Status for_each_file(const dataset::Index& index, std::stop_token stop,
   std::atomic<uint32_t> next = 0;
   base::Mutex mutex;
   std::optional<Error> first_error;
+  const auto take_files = [&](const std::stop_token&) {
+    for (uint32_t file; (file = next.fetch_add(1)) < index.file_count();) {
+      if (stop.stop_requested()) return;
+      const Status status = work(file);
+      if (status.ok()) continue;
+      base::MutexLock lock(mutex);
+      if (!first_error) first_error = status.error();
+      next.store(static_cast<uint32_t>(index.file_count()));
+    }
+  };
   {
     std::vector<std::jthread> threads;
-    for (int i = 0; i < sys::usable_cpu_count() * 2; ++i)
-      threads.emplace_back([&] {
-        for (uint32_t file; (file = next.fetch_add(1)) < index.file_count();) {
-          if (stop.stop_requested()) return;
-          const Status status = work(file);
-          if (status.ok()) continue;
-          base::MutexLock lock(mutex);
-          if (!first_error) first_error = status.error();
-          next.store(static_cast<uint32_t>(index.file_count()));
-        }
-      });
+    for (int i = 1; i < sys::usable_cpu_count() * 2; ++i) {
+      Result<std::jthread> thread = sys::start_thread("cache", take_files);
+      if (!thread.ok()) break;  // those there are, and this one, do the work
+      threads.push_back(std::move(thread).take());
+    }
+    take_files({});
   }
   if (first_error) return *first_error;
   if (stop.stop_requested()) return Error{ErrorCode::kCancelled, "stopped"};

@@ -27,6 +27,9 @@ class Observer {
   virtual void on_start(const RunResult& /*so_far*/) {}
   virtual void on_tick(const Progress& /*progress*/) {}  // about five times a second
   virtual void on_epoch(const RunResult& /*so_far*/, const EpochResult& /*epoch*/) {}
+  // All is measured, and what was used to measure it still stands: reads that hang in the storage
+  // cannot delay this.
+  virtual void on_end(const RunResult& /*result*/) {}
   virtual void on_note(const std::string& /*text*/) {}  // "evicting 168 files from the page cache"
 };
 

@@ -55,7 +55,8 @@ using CriticalSplit = TimeSplit;
 // One accelerator's steps between two checkpoints, as DLIO times them.
 struct Block {
   double start = 0, end = 0;                // seconds since the run's start
-  std::vector<double> load, compute, proc;  // per step, seconds
+  std::vector<double> load, compute, proc;  // per step, seconds, by the wall clock
+  std::vector<TimeSplit> splits;            // per step, by the device's own time line
 };
 
 struct RankEpoch {
@@ -64,6 +65,7 @@ struct RankEpoch {
   TimeSplit last;   // of the steps in which this accelerator came last
   double included_seconds = 0;
   double compute_seconds = 0;  // nominal, included steps only
+  uint64_t included_samples = 0, included_file_bytes = 0, included_payload_bytes = 0;
 };
 
 struct CheckpointRecord {
@@ -140,9 +142,10 @@ struct BadRecordNote {
 };
 
 struct RunResult {
-  std::string version;                     // of Forebay
-  std::string started_at, ended_at;        // UTC, ISO 8601
-  std::string started_local, ended_local;  // as DLIO writes them
+  std::string version;               // of Forebay
+  std::string started_at, ended_at;  // UTC, ISO 8601
+  double started_unix_seconds = 0;   // of the run's time 0
+  std::string next_base;             // the command without the flags that a next step would replace
   std::string command;
   workload::Resolved resolved;
   RunOptions options;

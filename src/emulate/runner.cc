@@ -22,6 +22,7 @@
 #include "loader/engine.h"
 #include "sys/page_cache.h"
 #include "sys/process.h"
+#include "sys/thread.h"
 
 namespace forebay::emulate {
 namespace {
@@ -51,8 +52,12 @@ class Run {
     result_.options = request.options;
     result_.version = request.version;
     result_.command = request.command;
+    result_.next_base = request.next_base;
     result_.warnings = request.resolved.warnings;
     result_.host = sys::host();
+    if (options_.decode_threads == 0)
+      result_.options.decode_threads = static_cast<int>(std::max<uint64_t>(
+          {1, workload_.reader.read_threads, workload_.reader.computation_threads}));
   }
 
   Status prepare() {
@@ -60,6 +65,7 @@ class Run {
     start_usage_ = sys::process_usage();
     sys::reset_peak_resident();
     result_.started_at = utc_now();
+    result_.started_unix_seconds = sys::unix_seconds();
     store_ = FB_TRY(storage::open_store(options_.storage, options_.data));
     note_store();
     train_ =
@@ -95,6 +101,7 @@ class Run {
       if (status.ok() && evaluations.is_due_after_epoch(epoch)) status = evaluate(epoch);
     }
     finish(status);
+    observer_.on_end(result_);
     return std::move(result_);
   }
 
@@ -145,7 +152,8 @@ class Run {
 #endif
     if (result_.host.is_governor_powersave)
       warn("the CPU governor is powersave: rates may be too low");
-    if (options_.cache == "as-is" && device_unknown_.empty() &&
+    if (options_.cache == "as-is" && device_unknown_.empty() && workload_.train.epochs > 1 &&
+        !options_.storage.starts_with("direct") &&
         result_.dataset.bytes < result_.host.memory_bytes)
       warn(
           fmt::format("the data set ({}) fits in memory ({}): later epochs come from the page "
@@ -154,6 +162,11 @@ class Run {
                       base::format_memory(static_cast<double>(result_.host.memory_bytes))));
     if (options_.cache == "cold" && sys::is_memory_file_system(options_.data))
       warn("--cache cold has no effect: the data lies on a file system in memory");
+    if (train_.index->is_together() && options_.accelerators > 1)
+      warn(
+          fmt::format("samples of one {} file come together only, so each of the {} accelerators "
+                      "reads every file",
+                      result_.dataset.format, options_.accelerators));
     if (plan_.left_out > 0)
       warn(
           fmt::format("{} of {} samples are left out of each epoch: they do not fill a step of {} "
@@ -171,11 +184,7 @@ class Run {
     options.batch_size = batch_size;
     options.prefetch_batches = std::max<uint64_t>(1, workload_.reader.prefetch_size);
     options.fetch_depth = fetch_depth();
-    options.decode_threads =
-        options_.decode_threads > 0
-            ? options_.decode_threads
-            : static_cast<int>(std::max<uint64_t>(
-                  {1, workload_.reader.read_threads, workload_.reader.computation_threads}));
+    options.decode_threads = result_.options.decode_threads;
     options.rank = static_cast<uint64_t>(rank);
     options.world_size = static_cast<uint64_t>(options_.accelerators);
     options.payload =
@@ -184,6 +193,7 @@ class Run {
                        : options_.on_error == "replace" ? loader::OnError::kReplace
                                                         : loader::OnError::kRaise;
     options.errors_max = options_.errors_max;
+    options.shared_bad_count = bad_count_;
     options.format.samples_per_file = workload_.dataset.num_samples_per_file;
     options.format.record_bytes = static_cast<uint64_t>(workload_.dataset.record_length_bytes);
     if (workload_.reader.transfer_size) options.coalesce_bytes = *workload_.reader.transfer_size;
@@ -193,6 +203,13 @@ class Run {
         return static_cast<int64_t>(workload_.reader.preprocess_time.draw(random) / kNano);
       };
     options.name = fmt::format("acc{}", rank);
+    return options;
+  }
+
+  // Every sample once: without barriers accelerators may differ by a step.
+  loader::EngineOptions evaluation_options(int rank, uint64_t batch_size) const {
+    loader::EngineOptions options = engine_options(rank, batch_size);
+    options.tail = loader::Tail::kAll;
     return options;
   }
 
@@ -208,8 +225,13 @@ class Run {
   }
 
   Status warm_up() {
-    observer_.on_note(fmt::format("reading {} files into the page cache", result_.dataset.files));
-    const CacheState state = FB_TRY(make_warm(*train_.index, options_.data, stop_));
+    FB_TRY(warm_up(train_));
+    return valid_.index ? warm_up(valid_) : Status();
+  }
+
+  Status warm_up(const DataSource& source) {
+    observer_.on_note(fmt::format("reading {} files into the page cache", source.facts.files));
+    const CacheState state = FB_TRY(make_warm(*source.index, options_.data, stop_));
     if (state.is_known && state.cached_bytes < state.bytes)
       result_.warnings.push_back(
           fmt::format("only {} of {} stayed in the page cache after warming it",
@@ -255,23 +277,20 @@ class Run {
     std::vector<std::unique_ptr<loader::Engine>> training(ranks_.size());
     for (size_t i = 0; i < ranks_.size(); ++i) {
       auto engine = FB_TRY(loader::Engine::open(*store_, *valid_.index, *valid_.order,
-                                                engine_options(static_cast<int>(i), batch),
+                                                evaluation_options(static_cast<int>(i), batch),
                                                 request_.recorder));
       training[i] = std::exchange(ranks_[i].engine, std::move(engine));
     }
     EpochPlan plan;
     plan.epoch = epoch - 1;
-    plan.steps = ranks_[0].engine->stripe().whole_steps();
+    plan.steps = ranks_[0].engine->stripe().steps(0);  // rank 0 has the most
     plan.included = {0, plan.steps};
     plan.compute = workload_.evaluation.eval_time;
     plan.seed = workload_.train.seed + 1;
     plan.has_barrier = false;
     plan.run_start_ns = start_ns_;
-    Status status;
-    if (plan.steps == 0)
-      result_.warnings.push_back("evaluation skipped: fewer samples than one step needs");
-    else
-      status = run_ranks(epoch, plan, true, batch);
+    const Status status = run_ranks(epoch, plan, true, batch);
+    take_engine_figures();
     for (size_t i = 0; i < ranks_.size(); ++i) ranks_[i].engine = std::move(training[i]);
     return status;
   }
@@ -300,7 +319,7 @@ class Run {
     collect(result, plan);
     note_device_bytes(result, before, after);
     for (Rank& rank : ranks_) result.read_ns.merge(rank.engine->take_read_times());
-    summarise_epoch(result, batch, !plan.compute.is_zero(), plan.has_barrier);
+    summarise_epoch(result, !plan.compute.is_zero(), plan.has_barrier);
     dlio_epoch(result, plan.included.first, plan.steps - plan.included.last, batch);
     Status status = first_failure();
     result.is_complete = status.ok();
@@ -317,16 +336,25 @@ class Run {
     size_t running = ranks_.size();
     std::vector<std::jthread> threads;
     for (size_t i = 0; i < ranks_.size(); ++i) {
-      ranks_[i].epoch = {};
-      ranks_[i].totals = {};
-      threads.emplace_back([&, i] {
-        Rank& rank = ranks_[i];
+      Rank& rank = ranks_[i];
+      rank.epoch = {};
+      rank.totals = {};
+      const auto body = [&, i](const std::stop_token&) {
         rank.status = run_epoch(static_cast<int>(i), plan, *rank.engine, group, clock_, progress_,
                                 request_.recorder, rank.epoch, rank.totals, stop_);
         base::MutexLock lock(mutex);
         --running;
         done.notify_all();
-      });
+      };
+      Result<std::jthread> thread = sys::start_thread(fmt::format("accel{}", i), body);
+      if (thread.ok()) {
+        threads.push_back(std::move(thread).take());
+        continue;
+      }
+      rank.status = thread.error();
+      group.leave(static_cast<int>(i));
+      base::MutexLock lock(mutex);
+      --running;
     }
     bool all_done = false;
     while (!all_done) {
@@ -342,9 +370,10 @@ class Run {
   }
 
   void collect(EpochResult& result, const EpochPlan& plan) {
-    result.steps = UINT64_MAX;
+    result.steps = result.is_evaluation ? 0 : UINT64_MAX;
     for (Rank& rank : ranks_) {
-      result.steps = std::min(result.steps, rank.totals.steps);
+      result.steps = result.is_evaluation ? std::max(result.steps, rank.totals.steps)
+                                          : std::min(result.steps, rank.totals.steps);
       result.samples += rank.totals.samples;
       result.skipped_samples += rank.totals.skipped;
       result.file_bytes += rank.totals.file_bytes;
@@ -390,7 +419,7 @@ class Run {
           CheckpointWriter::open(workload_.checkpoint.checkpoint_folder, workload_.model.size_bytes,
                                  workload_.checkpoint.fsync, workload_.train.seed));
     const int64_t start = clock_.now_ns();
-    CheckpointRecord record = FB_TRY(checkpoints_->save(epoch, step));
+    CheckpointRecord record = FB_TRY(checkpoints_->save(epoch, step, stop_));
     record.start = static_cast<double>(start - start_ns_) * kNano;
     record.end = static_cast<double>(clock_.now_ns() - start_ns_) * kNano;
     result_.checkpoints.push_back(std::move(record));
@@ -407,7 +436,7 @@ class Run {
     return {};
   }
 
-  void finish(const Status& status) {
+  void take_engine_figures() {
     for (const Rank& rank : ranks_) {
       const loader::EngineStats stats = rank.engine->stats();
       result_.bad_count += stats.bad_count;
@@ -415,6 +444,14 @@ class Run {
       for (const loader::BadRecord& bad : stats.bad_records)
         if (result_.bad_records.size() < 100) result_.bad_records.push_back({bad.path, bad.cause});
     }
+  }
+
+  void finish(const Status& status) {
+    take_engine_figures();
+    const std::string fallback = store_->capabilities().fallback_reason;
+    if (!fallback.empty() &&
+        std::count(result_.warnings.begin(), result_.warnings.end(), fallback) == 0)
+      result_.warnings.push_back(fallback);  // only reads showed it
     if (!status.ok() && status.error().code == ErrorCode::kCancelled && stop_.stop_requested())
       result_.is_interrupted = true;
     else if (!status.ok())
@@ -440,6 +477,9 @@ class Run {
   int64_t first_batch_ns_ = 0;
   sys::Usage start_usage_;
   std::string device_unknown_;
+  // One allowance of bad records for the whole run.
+  const std::shared_ptr<std::atomic<uint64_t>> bad_count_ =
+      std::make_shared<std::atomic<uint64_t>>(0);
   RunResult result_;
   Progress progress_;
   StepPlan plan_;

@@ -19,7 +19,8 @@ struct RunRequest {
   workload::Resolved resolved;
   RunOptions options;
   std::string version;
-  std::string command;  // for the record
+  std::string next_base;  // command without --accelerators, --out, --trace, --payload
+  std::string command;    // for the record
   trace::Recorder* recorder = nullptr;
 };
 

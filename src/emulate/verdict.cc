@@ -13,29 +13,42 @@ constexpr double kClientBusy = 0.85;
 constexpr double kMostlyCached = 0.5;
 // Stalls below this share of the time limit nothing worth naming.
 constexpr double kNoticeable = 0.01;
+// With more bad samples than this, the run did not do the workload's reading.
+constexpr double kBadSharePasses = 0.01;
 
 double cpu_share(const RunResult& result) {
   const double capacity = result.wall_seconds * result.host.cpu_count;
   return capacity > 0 ? result.cpu_seconds / capacity : 0;
 }
 
+std::string evidence(const RunResult& result, double total) {
+  const CriticalSplit& split = result.critical;
+  std::string text = fmt::format("steps waited {:.0f} % for bytes, {:.0f} % for decoding",
+                                 100 * split.fetch / total, 100 * split.decode / total);
+  const auto add = [&](double part, const char* what) {
+    if (part / total >= kNoticeable) text += fmt::format(", {:.0f} % {}", 100 * part / total, what);
+  };
+  add(split.sync, "for unequal compute times");
+  add(split.checkpoint, "for checkpoints");
+  add(split.other, "for this machine to wake them");
+  return text + fmt::format("; client CPU {:.0f} % of {} cores", 100 * cpu_share(result),
+                            result.host.cpu_count);
+}
+
+// The AU leaves checkpoints out, so they are the limit only where nothing else is.
 void name_the_limit(const RunResult& result, Verdict& verdict) {
   const CriticalSplit& split = result.critical;
   const double total = split.total();
   if (total <= 0) return;
-  const double stalls = std::max({split.fetch, split.decode, split.sync, split.checkpoint});
-  const double cpu = cpu_share(result);
-  const std::string readings = fmt::format(
-      "fetch stall {:.0f} %, prep stall {:.0f} %, client CPU {:.0f} % of {} cores",
-      100 * split.fetch / total, 100 * split.decode / total, 100 * cpu, result.host.cpu_count);
-  verdict.limit_evidence = readings;
-  if (stalls / total < kNoticeable) {
-    verdict.limited_by = split.compute > 0 ? "compute" : "";
-  } else if (stalls == split.checkpoint) {
-    verdict.limited_by = "checkpoint";
-  } else if (stalls == split.sync) {
+  const double stall = std::max({split.fetch, split.decode, split.sync, split.other});
+  verdict.limit_evidence = evidence(result, total);
+  if (stall / total < kNoticeable) {
+    verdict.limited_by = split.checkpoint / total >= kNoticeable ? "checkpoint"
+                         : split.compute > 0                     ? "compute"
+                                                                 : "";
+  } else if (stall == split.sync) {
     verdict.limited_by = "synchronisation";
-  } else if (stalls == split.decode || cpu >= kClientBusy) {
+  } else if (stall == split.decode || stall == split.other || cpu_share(result) >= kClientBusy) {
     verdict.limited_by = "client";
   } else if (result.cached_share.value && *result.cached_share.value >= kMostlyCached) {
     verdict.limited_by = "memory";
@@ -58,7 +71,9 @@ void count_fed(const RunResult& result, Verdict& verdict) {
   const bool passed = *result.au.mean >= verdict.gate;
   verdict.is_lower_bound = passed;
   // A run that passes shows only that so many are fed; the speed limit was not reached.
-  verdict.accelerators_fed = Figure::of(passed ? result.options.accelerators : fed);
+  verdict.accelerators_fed =
+      Figure::of(passed ? result.options.accelerators
+                        : std::min<double>(fed, result.options.accelerators - 1));
 }
 
 }  // namespace
@@ -80,6 +95,17 @@ Verdict judge(const RunResult& result) {
   verdict.outcome = passed ? Verdict::Outcome::kPass : Verdict::Outcome::kFail;
   verdict.reason =
       fmt::format("AU {:.1f} %, needs {:.0f} %", 100 * *result.au.mean, 100 * verdict.gate);
+  uint64_t samples = 0, skipped = 0;
+  for (const EpochResult& epoch : result.epochs) {
+    samples += epoch.samples;
+    skipped += epoch.skipped_samples;
+  }
+  if (result.bad_count > 0) {
+    const auto asked = static_cast<double>(std::max<uint64_t>(1, samples + skipped));
+    const double share = static_cast<double>(result.bad_count) / asked;
+    verdict.reason += fmt::format("; {:.1f} % of the samples were bad", 100 * share);
+    if (share > kBadSharePasses) verdict.outcome = Verdict::Outcome::kIncomplete;
+  }
   if (result.is_interrupted || !result.error.empty()) {
     verdict.outcome = Verdict::Outcome::kIncomplete;
     verdict.reason += result.is_interrupted ? "; the run was interrupted" : "; the run failed";

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "formats/content_kind.h"
 #include "formats/little_endian.h"
 
 namespace forebay::formats {
@@ -152,10 +153,12 @@ Result<uint64_t> npy_data_offset(std::span<const std::byte> head) {
   if (text.size() < 10) {
     if (text == kMagic.substr(0, text.size()) || text.substr(0, 6) == kMagic)
       return fail(ErrorCode::kCorruption, "npy header: truncated at byte {}", text.size());
-    return fail(ErrorCode::kCorruption, "not a npy array: its first bytes are not \\x93NUMPY");
+    return fail(ErrorCode::kCorruption, "not a npy array ({}): its first bytes are not \\x93NUMPY",
+                content_kind(head));
   }
   if (text.substr(0, 6) != kMagic)
-    return fail(ErrorCode::kCorruption, "not a npy array: its first bytes are not \\x93NUMPY");
+    return fail(ErrorCode::kCorruption, "not a npy array ({}): its first bytes are not \\x93NUMPY",
+                content_kind(head));
   const int major = static_cast<int>(head[6]);
   if (major < 1 || major > 3)
     return fail(ErrorCode::kUnsupported, "npy version {}.{} (1.0, 2.0 and 3.0 are read)", major,

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "sys/process.h"
+#include "sys/thread.h"
 #include "trace/recorder.h"
 
 namespace forebay::loader {
@@ -24,9 +24,15 @@ DecodePool::DecodePool(const dataset::Index& index, const EngineOptions& options
       flow_(flow),
       buffers_(buffers),
       recorder_(recorder),
-      done_(std::move(done)) {
-  for (int i = 0; i < options.decode_threads; ++i)
-    threads_.emplace_back([this, i](std::stop_token stop) { run(i, stop); });
+      done_(std::move(done)) {}
+
+Status DecodePool::start() {
+  for (int i = 0; i < options_.decode_threads; ++i) {
+    threads_.push_back(
+        FB_TRY(sys::start_thread(fmt::format("{}-dec{}", options_.name, i),
+                                 [this, i](std::stop_token stop) { run(i, stop); })));
+  }
+  return {};
 }
 
 DecodePool::~DecodePool() {
@@ -44,15 +50,14 @@ void DecodePool::push(std::unique_ptr<Fetch> fetch) {
 
 std::unique_ptr<Fetch> DecodePool::pop(std::stop_token stop) {
   base::MutexLock lock(mutex_);
-  if (!not_empty_.wait(mutex_, stop, [&]() FB_REQUIRES(mutex_) { return !queue_.empty(); }))
-    return nullptr;
+  not_empty_.wait(mutex_, stop, [&]() FB_REQUIRES(mutex_) { return !queue_.empty(); });
+  if (stop.stop_requested() || queue_.empty()) return nullptr;  // what is queued is abandoned
   std::unique_ptr<Fetch> fetch = std::move(queue_.front());
   queue_.pop_front();
   return fetch;
 }
 
 void DecodePool::run(int number, std::stop_token stop) {
-  sys::name_thread(fmt::format("{}-dec{}", options_.name, number));
   Worker worker;
   worker.reader = index_.format().make_reader(options_.format);
   worker.decoder = ops::make_decoder(options_.decode);

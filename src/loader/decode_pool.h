@@ -33,6 +33,9 @@ class DecodePool {
              std::function<void(std::unique_ptr<Fetch>)> done);
   ~DecodePool();
 
+  // kResourceExhausted when the system has no threads left. Once.
+  Status start();
+
   void push(std::unique_ptr<Fetch> fetch);
 
   int64_t busy_ns() const { return busy_ns_.load(std::memory_order_relaxed); }

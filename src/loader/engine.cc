@@ -7,6 +7,7 @@
 #include "loader/decode_pool.h"
 #include "loader/flow.h"
 #include "loader/issuer.h"
+#include "sys/host.h"
 #include "trace/recorder.h"
 
 namespace forebay::loader {
@@ -35,13 +36,16 @@ class Engine::Impl {
       : index_(index),
         order_(order),
         options_(std::move(options)),
-        stripe_{index.sample_count(), options_.batch_size, options_.world_size, options_.tail},
+        stripe_{index.sample_count(), 0, options_.batch_size, options_.world_size, options_.tail},
         buffers_(options_.window_bytes),
-        flow_(options_.on_error, options_.errors_max, options_.prefetch_batches + 1),
-        issuer_(index_, order_, options_, stripe_, flow_, buffers_, std::move(queue)),
+        flow_(options_, options_.prefetch_batches + 1),
+        issuer_(index_, order_, options_, flow_, buffers_, std::move(queue)),
         pool_(index_, options_, flow_, buffers_, recorder,
-              [this](std::unique_ptr<Fetch> fetch) { issuer_.release(std::move(fetch)); }) {
-    issuer_.start(pool_);
+              [this](std::unique_ptr<Fetch> fetch) { issuer_.release(std::move(fetch)); }) {}
+
+  Status start() {
+    FB_TRY(pool_.start());
+    return issuer_.start(pool_);
   }
 
   // Source first, then the stages after it.
@@ -50,17 +54,17 @@ class Engine::Impl {
     issuer_.stop_thread();
   }
 
-  void begin_epoch(uint64_t epoch, uint64_t first_step, uint64_t steps) {
+  void begin_epoch(uint64_t epoch, uint64_t first_position, uint64_t steps) {
     flow_.abandon();
     while (flow_.has_outstanding()) {
       Result<BatchState*> left =
           flow_.wait_ready(true, options_.stall_limit_ns, path_namer(), std::stop_token());
-      if (!left.ok()) break;
-      flow_.recycle(*left);
+      if (!left.ok()) break;  // next() says so again
+      flow_.discard(*left);
     }
-    const uint64_t end = stripe_.steps(options_.rank);
-    const uint64_t last = steps > end - std::min(end, first_step) ? end : first_step + steps;
-    flow_.begin({epoch, std::min(first_step, end), last});
+    stripe_.first_position = std::min(first_position, index_.sample_count());
+    stripe_.sample_count = index_.sample_count() - stripe_.first_position;
+    flow_.begin({epoch, 0, std::min(steps, stripe_.steps(options_.rank)), stripe_});
     issuer_.wake();
   }
 
@@ -98,7 +102,7 @@ class Engine::Impl {
   const dataset::Index& index_;
   const dataset::Order& order_;
   const EngineOptions options_;
-  const Stripe stripe_;
+  Stripe stripe_;  // of the present epoch
   BufferPool buffers_;
   Flow flow_;
   Issuer issuer_;  // destroyed after pool_: fetches come back to it until the last thread ends
@@ -112,18 +116,20 @@ Result<std::unique_ptr<Engine>> Engine::open(storage::Store& store, const datase
                                              const dataset::Order& order, EngineOptions options,
                                              trace::Recorder* recorder) {
   FB_TRY(check_options(options, index));
+  if (options.record_bytes_max == 0) options.record_bytes_max = sys::host().memory_limit_bytes / 2;
   std::unique_ptr<storage::ReadQueue> queue =
       FB_TRY(store.open_queue({options.fetch_depth, options.name + "-read"}));
-  return std::unique_ptr<Engine>(new Engine(
-      std::make_unique<Impl>(index, order, std::move(options), std::move(queue), recorder)));
+  auto impl = std::make_unique<Impl>(index, order, std::move(options), std::move(queue), recorder);
+  FB_TRY(impl->start());
+  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
 const Stripe& Engine::stripe() const {
   return impl_->stripe();
 }
 
-void Engine::begin_epoch(uint64_t epoch, uint64_t first_step, uint64_t steps) {
-  impl_->begin_epoch(epoch, first_step, steps);
+void Engine::begin_epoch(uint64_t epoch, uint64_t first_position, uint64_t steps) {
+  impl_->begin_epoch(epoch, first_position, steps);
 }
 
 Result<std::optional<Batch>> Engine::next(std::stop_token stop) {

@@ -76,12 +76,15 @@ class Engine {
 
   const Stripe& stripe() const;
 
-  // Starts reading the batches [first_step, first_step + steps) of `epoch`; what is left of an
-  // earlier epoch is abandoned. Steps beyond the epoch's end do not exist.
-  void begin_epoch(uint64_t epoch, uint64_t first_step, uint64_t steps);
+  // Starts reading up to `steps` batches of `epoch` from `first_position` of the canonical order
+  // on; what is left of an earlier epoch is abandoned. Steps count from 0 there, and steps beyond
+  // the epoch's end do not exist. With a first_position that is a whole number of steps of any
+  // earlier world size and batch size, the rest of that epoch is exactly what remains.
+  void begin_epoch(uint64_t epoch, uint64_t first_position, uint64_t steps);
 
-  // The next batch, nothing at the epoch's end, or the error that ended the flow. kCancelled on
-  // stop.
+  // The next batch, nothing at the epoch's end, or the error that ended the flow (for good: later
+  // calls return it again). kCancelled on stop; kResourceExhausted when the caller still holds
+  // every batch there is (prefetch_batches + 1).
   Result<std::optional<Batch>> next(std::stop_token stop);
 
   EngineStats stats() const;  // since the engine was opened

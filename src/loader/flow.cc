@@ -13,8 +13,7 @@ constexpr int64_t kStallCheckNs = 1'000'000'000;
 
 }  // namespace
 
-Flow::Flow(OnError on_error, uint64_t errors_max, uint64_t batch_count)
-    : on_error_(on_error), errors_max_(errors_max) {
+Flow::Flow(const EngineOptions& options, uint64_t batch_count) : options_(options) {
   for (uint64_t i = 0; i < batch_count; ++i) {
     all_.push_back(std::make_unique<BatchState>());
     free_.push_back(all_.back().get());
@@ -66,6 +65,9 @@ Result<BatchState*> Flow::wait_ready(bool as_ready, int64_t stall_limit_ns,
     }
     if (outstanding_.empty() && request_.next_step >= request_.end_step)
       return static_cast<BatchState*>(nullptr);
+    if (outstanding_.empty() && free_.empty())
+      return fail(ErrorCode::kResourceExhausted,
+                  "all {} batches are held by the caller: give one back first", all_.size());
     if (stop.stop_requested() || stop_.stop_requested())
       return fail(ErrorCode::kCancelled, "stopped");
     if (base::monotonic_clock().now_ns() - start > stall_limit_ns)
@@ -110,14 +112,24 @@ void Flow::recycle(BatchState* batch) {
   work_.notify_all();
 }
 
-BatchState* Flow::start_batch(const std::function<void(BatchState&)>& prepare) {
+void Flow::discard(BatchState* batch) {
+  {
+    base::MutexLock lock(mutex_);
+    --batches_;
+    samples_ -= batch->good.size();
+    payload_bytes_ -= batch->payload_bytes;
+  }
+  recycle(batch);
+}
+
+BatchState* Flow::start_batch(const std::function<void(BatchState&, const Stripe&)>& prepare) {
   base::MutexLock lock(mutex_);
   if (!can_start()) return nullptr;
   BatchState* batch = free_.back();
   free_.pop_back();
   batch->epoch = request_.epoch;
   batch->step = request_.next_step++;
-  prepare(*batch);
+  prepare(*batch, request_.stripe);
   outstanding_.push_back(batch);
   return batch;
 }
@@ -138,7 +150,7 @@ void Flow::finish(BatchState* batch, uint32_t slot, int64_t done_ns) {
   batch->slots[slot].done_ns = done_ns;
   batch->slots[slot].set_stage(Stage::kDone);
   if (batch->remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  batch->complete(on_error_);
+  batch->complete(options_.on_error);
   {
     base::MutexLock lock(mutex_);
     batch->is_ready = true;
@@ -149,17 +161,19 @@ void Flow::finish(BatchState* batch, uint32_t slot, int64_t done_ns) {
 void Flow::record_bad(uint64_t sample, std::string_view path, const Error& error) {
   base::MutexLock lock(mutex_);
   ++bad_count_;
+  const uint64_t counted =
+      options_.shared_bad_count ? options_.shared_bad_count->fetch_add(1) + 1 : bad_count_;
   if (bad_records_.size() < kBadRecordsKept)
     bad_records_.push_back({sample, std::string(path), error.message});
   // A machine that has run out of something, or a wrong request, is no property of the record.
   const bool is_data = error.code == ErrorCode::kCorruption || error.code == ErrorCode::kIo ||
                        error.code == ErrorCode::kNotFound || error.code == ErrorCode::kUnsupported;
-  if (on_error_ != OnError::kRaise && is_data && bad_count_ <= errors_max_) return;
+  if (options_.on_error != OnError::kRaise && is_data && counted <= options_.errors_max) return;
   if (first_error_) return;
   first_error_ = error;
-  if (on_error_ != OnError::kRaise && is_data)
+  if (options_.on_error != OnError::kRaise && is_data)
     first_error_ = fail(ErrorCode::kResourceExhausted, "more than {} bad records; the last: {}",
-                        errors_max_, error.message);
+                        options_.errors_max, error.message);
   ready_.notify_all();
 }
 

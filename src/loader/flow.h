@@ -26,11 +26,12 @@ struct EpochRequest {
   uint64_t epoch = 0;
   uint64_t next_step = 0;
   uint64_t end_step = 0;
+  Stripe stripe;
 };
 
 class Flow {
  public:
-  Flow(OnError on_error, uint64_t errors_max, uint64_t batch_count);
+  Flow(const EngineOptions& options, uint64_t batch_count);
 
   // --- consumer ---
   void begin(EpochRequest request);  // only when no batch is outstanding
@@ -43,11 +44,13 @@ class Flow {
                                  const std::function<std::string(uint64_t sample)>& path_of,
                                  std::stop_token stop);
   void recycle(BatchState* batch);
+  // recycle() of a batch that wait_ready() gave but nobody saw: it leaves the figures again.
+  void discard(BatchState* batch);
 
   // --- issuer ---
   // A free batch for the next step, or null when there is no step left or no batch free. `prepare`
   // sets its slots while nobody else sees them.
-  BatchState* start_batch(const std::function<void(BatchState&)>& prepare);
+  BatchState* start_batch(const std::function<void(BatchState&, const Stripe&)>& prepare);
   // Waits until start_batch() can succeed or, given a flag, until that is false. False when
   // stopped.
   bool wait_for_work(const std::atomic<bool>* window_is_full, std::stop_token stop);
@@ -77,8 +80,7 @@ class Flow {
   std::string describe_stall(const std::function<std::string(uint64_t sample)>& path_of) const
       FB_REQUIRES(mutex_);
 
-  const OnError on_error_;
-  const uint64_t errors_max_;
+  const EngineOptions& options_;
   std::stop_source stop_;
   mutable base::Mutex mutex_;
   base::CondVar ready_;

@@ -7,23 +7,24 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "sys/process.h"
+#include "base/units.h"
+#include "sys/thread.h"
 
 namespace forebay::loader {
 namespace {
 
 constexpr size_t kReapMax = 64;
 constexpr size_t kSharedFilesMax = 64;
+constexpr int kUnsupportedMax = 4;
 
 }  // namespace
 
 Issuer::Issuer(const dataset::Index& index, const dataset::Order& order,
-               const EngineOptions& options, Stripe stripe, Flow& flow, BufferPool& buffers,
+               const EngineOptions& options, Flow& flow, BufferPool& buffers,
                std::unique_ptr<storage::ReadQueue> queue)
     : index_(index),
       order_(order),
       options_(options),
-      stripe_(stripe),
       flow_(flow),
       buffers_(buffers),
       queue_(std::move(queue)),
@@ -34,9 +35,11 @@ Issuer::~Issuer() {
   queue_.reset();  // waits for reads in flight, which write into buffers that in_flight_ holds
 }
 
-void Issuer::start(DecodePool& pool) {
+Status Issuer::start(DecodePool& pool) {
   pool_ = &pool;
-  thread_ = std::jthread([this](std::stop_token stop) { run(stop); });
+  thread_ = FB_TRY(sys::start_thread(options_.name + "-issue",
+                                     [this](std::stop_token stop) { run(std::move(stop)); }));
+  return {};
 }
 
 void Issuer::stop_thread() {
@@ -59,13 +62,13 @@ void Issuer::release(std::unique_ptr<Fetch> fetch) {
 }
 
 void Issuer::run(std::stop_token stop) {
-  sys::name_thread(options_.name + "-issue");
   std::array<storage::Completion, kReapMax> done;
   while (!stop.stop_requested()) {
     issue(stop);
     if (in_flight_count_ == 0) {
+      const bool waits_for_room = filling_ != nullptr || !again_.empty();
       // Either there is no step to start, or decode threads hold all the bytes the window allows.
-      if (!flow_.wait_for_work(filling_ != nullptr ? &is_window_full_ : nullptr, stop)) return;
+      if (!flow_.wait_for_work(waits_for_room ? &is_window_full_ : nullptr, stop)) return;
       continue;
     }
     const size_t count = queue_->reap(done, stop);
@@ -75,9 +78,12 @@ void Issuer::run(std::stop_token stop) {
 
 // Starts as many samples as free batches and the window allow.
 void Issuer::issue(std::stop_token stop) {
+  for (; !again_.empty() && window_has_room(again_.front()->extent.length); again_.pop_front())
+    submit(std::move(again_.front()));
   while (!stop.stop_requested()) {
     if (filling_ == nullptr) {
-      filling_ = flow_.start_batch([this](BatchState& batch) { prepare(batch); });
+      filling_ = flow_.start_batch(
+          [this](BatchState& batch, const Stripe& stripe) { prepare(batch, stripe); });
       next_slot_ = 0;
       if (filling_ == nullptr) break;
     }
@@ -96,11 +102,11 @@ void Issuer::issue(std::stop_token stop) {
   submit_ready();
 }
 
-void Issuer::prepare(BatchState& batch) const {
-  const uint64_t samples = stripe_.batch_samples(batch.step, options_.rank);
+void Issuer::prepare(BatchState& batch, const Stripe& stripe) const {
+  const uint64_t samples = stripe.batch_samples(batch.step, options_.rank);
   batch.reset(samples);
   for (uint64_t i = 0; i < samples; ++i) {
-    const uint64_t position = stripe_.position(batch.step, options_.rank, i);
+    const uint64_t position = stripe.position(batch.step, options_.rank, i);
     batch.slots[i].wanted = order_.sample_at(batch.epoch, position);
   }
 }
@@ -159,7 +165,7 @@ bool Issuer::join_shared(const Target& target, uint32_t file) {
   state.submitted_ns = state.landed_ns = fetch->submitted_ns;
   state.set_stage(Stage::kDecode);
   std::rotate(shared_.begin(), at_hand, at_hand + 1);
-  fetch->payload_bytes = fetch->extent.length / index_.file_index(file).sample_count;
+  fetch->payload_bytes = at_hand->payload_bytes;
   if (fetch->buffer == nullptr && !options_.preprocess_ns)
     finish_without_decoding(*fetch);
   else
@@ -175,12 +181,15 @@ void Issuer::open_fetch(const Target& target, uint32_t file, const dataset::Samp
   open_->targets.push_back(target);
 }
 
+bool Issuer::needs_buffer(const Fetch& fetch) const {
+  if (options_.keep_samples) return true;
+  if (options_.payload == Payload::kBytes) return false;
+  return fetch.must_keep || fetch.access == formats::Access::kExtents || !checks_exist_;
+}
+
 // Decides where the bytes go: nowhere, through a check in passing, or into a buffer.
-void Issuer::equip(Fetch& fetch) {
-  const bool needs_bytes =
-      options_.keep_samples || (options_.payload == Payload::kDecode && fetch.must_keep) ||
-      (options_.payload == Payload::kDecode && fetch.access != formats::Access::kWholeFile);
-  if (options_.payload == Payload::kDecode && !needs_bytes && checks_exist_) {
+bool Issuer::equip(Fetch& fetch) {
+  if (!needs_buffer(fetch) && options_.payload == Payload::kDecode) {
     if (idle_checks_.empty()) {
       if (auto check = reader_->make_stream_check()) idle_checks_.push_back(std::move(check));
     }
@@ -189,17 +198,26 @@ void Issuer::equip(Fetch& fetch) {
       fetch.check = std::move(idle_checks_.back());
       idle_checks_.pop_back();
       fetch.check->begin(index_.path(fetch.file), fetch.extent.length);
-      return;
+      return true;
     }
   }
-  if (!needs_bytes && options_.payload == Payload::kBytes) return;
+  if (!needs_buffer(fetch)) return true;
+  if (fetch.extent.length > options_.record_bytes_max) {
+    fail_targets(
+        fetch,
+        fail(ErrorCode::kUnsupported, "{}: {} in one piece is more than memory allows ({})",
+             index_.path(fetch.file), base::format_bytes(static_cast<double>(fetch.extent.length)),
+             base::format_bytes(static_cast<double>(options_.record_bytes_max))));
+    return false;
+  }
   fetch.buffer = buffers_.acquire(fetch.extent.length);
   fetch.window_bytes = fetch.extent.length;
   window_bytes_.fetch_add(fetch.window_bytes);
+  return true;
 }
 
 void Issuer::submit(std::unique_ptr<Fetch> fetch) {
-  equip(*fetch);
+  if (!equip(*fetch)) return;
   if (free_ids_.empty()) {
     free_ids_.push_back(static_cast<uint32_t>(in_flight_.size()));
     in_flight_.emplace_back();
@@ -267,29 +285,32 @@ void Issuer::land(std::unique_ptr<Fetch> fetch, const storage::Completion& compl
     SlotState& state = target.batch->slots[target.slot];
     state.landed_ns = fetch->landed_ns;
     state.visited_share = fetch->visited_share;
-    state.file_bytes = fetch->extent.length / fetch->targets.size();
+    state.file_bytes += fetch->extent.length / fetch->targets.size();
     state.set_stage(Stage::kDecode);
   }
-  if (fetch->access == formats::Access::kTogether) remember_shared(*fetch);
   fetch->payload_bytes = fetch->access == formats::Access::kTogether
                              ? fetch->extent.length / index_.file_index(fetch->file).sample_count
                              : fetch->extent.length / fetch->targets.size();
   if (fetch->check) {
     const Status checked = fetch->check->finish();
     fetch->payload_bytes = fetch->check->payload_bytes();
+    if (fetch->access == formats::Access::kTogether)
+      fetch->payload_bytes /= index_.file_index(fetch->file).sample_count;
     idle_checks_.push_back(std::move(fetch->check));
     if (!checked.ok() && checked.error().code == ErrorCode::kUnsupported) {
       fetch->must_keep = true;  // this file has to be seen whole
-      submit(std::move(fetch));
-      submit_ready();
+      if (++unsupported_checks_ >= kUnsupportedMax) checks_exist_ = false;
+      again_.push_back(std::move(fetch));
       return;
     }
+    unsupported_checks_ = 0;
     if (!checked.ok()) {
       fail_targets(*fetch, checked.error());
       release(std::move(fetch));
       return;
     }
   }
+  if (fetch->access == formats::Access::kTogether) remember_shared(*fetch);
   const bool needs_decoding = fetch->buffer != nullptr && options_.payload == Payload::kDecode;
   if (needs_decoding || options_.preprocess_ns) {
     pool_->push(std::move(fetch));
@@ -317,10 +338,11 @@ void Issuer::fail_targets(const Fetch& fetch, const Error& error) {
 }
 
 void Issuer::remember_shared(const Fetch& fetch) {
-  shared_.push_front({fetch.file, fetch.buffer, fetch.extent.length});
+  // Without a buffer only the fact is kept that a loader would hold this file now.
+  shared_.push_front({fetch.file, fetch.buffer, fetch.payload_bytes, fetch.extent.length});
   shared_bytes_ += fetch.extent.length;
-  while (shared_.size() > 1 &&
-         (shared_bytes_ > options_.shard_cache_bytes || shared_.size() > kSharedFilesMax)) {
+  const uint64_t bytes_max = fetch.buffer ? options_.window_bytes : options_.shard_cache_bytes;
+  while (shared_.size() > 1 && (shared_bytes_ > bytes_max || shared_.size() > kSharedFilesMax)) {
     shared_bytes_ -= shared_.back().bytes;
     shared_.pop_back();
   }

@@ -24,11 +24,11 @@ namespace forebay::loader {
 class Issuer {
  public:
   Issuer(const dataset::Index& index, const dataset::Order& order, const EngineOptions& options,
-         Stripe stripe, Flow& flow, BufferPool& buffers, std::unique_ptr<storage::ReadQueue> queue);
+         Flow& flow, BufferPool& buffers, std::unique_ptr<storage::ReadQueue> queue);
   ~Issuer();
 
   // `pool` gets what needs decoding; call once before the first epoch.
-  void start(DecodePool& pool);
+  Status start(DecodePool& pool);
   // Joins the issuing thread; reads in flight end when this object does.
   void stop_thread();
 
@@ -43,13 +43,15 @@ class Issuer {
  private:
   void run(std::stop_token stop);
   void issue(std::stop_token stop);
-  void prepare(BatchState& batch) const;
+  void prepare(BatchState& batch, const Stripe& stripe) const;
   void add_target(BatchState* batch, uint32_t slot, const dataset::SampleLocation& where);
   bool join_last(const Target& target, uint32_t file);
   bool join_shared(const Target& target, uint32_t file);
   bool window_has_room(uint64_t bytes);
   void open_fetch(const Target& target, uint32_t file, const dataset::SampleLocation& where);
-  void equip(Fetch& fetch);
+  // False when the record is larger than record_bytes_max; its targets have failed then.
+  bool equip(Fetch& fetch);
+  bool needs_buffer(const Fetch& fetch) const;
   void submit_ready();
   void submit(std::unique_ptr<Fetch> fetch);
   void handle(storage::Completion& completion);
@@ -61,7 +63,6 @@ class Issuer {
   const dataset::Index& index_;
   const dataset::Order& order_;
   const EngineOptions& options_;
-  const Stripe stripe_;
   Flow& flow_;
   BufferPool& buffers_;
   std::unique_ptr<storage::ReadQueue> queue_;
@@ -71,6 +72,8 @@ class Issuer {
   std::unique_ptr<formats::Reader> reader_;  // makes stream checks
   std::vector<std::unique_ptr<formats::StreamCheck>> idle_checks_;
   bool checks_exist_ = true;
+  int unsupported_checks_ = 0;                // in a row: such files are better read whole at once
+  std::deque<std::unique_ptr<Fetch>> again_;  // to be read once more, into a buffer
   BatchState* filling_ = nullptr;
   uint32_t next_slot_ = 0;
   std::unique_ptr<Fetch> open_;                    // neighbours may still join it
@@ -82,6 +85,7 @@ class Issuer {
   struct SharedFile {
     uint32_t file;
     BufferRef buffer;
+    uint64_t payload_bytes;  // of one sample
     uint64_t bytes;
   };
   std::deque<SharedFile> shared_;  // kTogether files at hand, newest first

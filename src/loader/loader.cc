@@ -53,6 +53,7 @@ loader::EngineOptions engine_options(const LoaderOptions& options) {
 
 struct Batch::Impl {
   uint64_t epoch;
+  uint64_t step;
   loader::Batch batch;
   std::vector<Sample> samples;
 };
@@ -66,7 +67,7 @@ uint64_t Batch::epoch() const {
   return impl_->epoch;
 }
 uint64_t Batch::step() const {
-  return impl_->batch.step();
+  return impl_->step;
 }
 std::span<const Sample> Batch::samples() const {
   return impl_->samples;
@@ -96,24 +97,27 @@ class Loader::Impl {
     impl->engine_ = FB_TRY(loader::Engine::open(*impl->store_, *impl->index_, *impl->order_,
                                                 engine_options(options), nullptr));
     impl->rank_ = options.rank;
+    impl->as_ready_ = options.as_ready;
     return impl;
   }
 
   Result<std::optional<Batch>> next(std::stop_token stop) {
     if (!is_running_) {
-      engine_->begin_epoch(epoch_, step_, UINT64_MAX);
+      engine_->begin_epoch(epoch_, first_position_, UINT64_MAX);
       is_running_ = true;
     }
     std::optional<loader::Batch> loaded = FB_TRY(engine_->next(std::move(stop)));
     std::optional<Batch> batch;
     if (!loaded) {
       ++epoch_;
-      step_ = 0;
+      step_ = first_position_ = 0;
       is_running_ = false;
       return batch;
     }
     ++step_;
-    batch = Batch(std::make_unique<Batch::Impl>(Batch::Impl{epoch_, std::move(*loaded), {}}));
+    const uint64_t steps_before = first_position_ / engine_->stripe().step_samples();
+    batch = Batch(std::make_unique<Batch::Impl>(
+        Batch::Impl{epoch_, steps_before + loaded->step(), std::move(*loaded), {}}));
     for (const loader::LoadedSample& sample : batch->impl_->batch.samples())
       batch->impl_->samples.push_back({sample.sample, index_->path(sample.file),
                                        formats::element_name(sample.data.type), sample.data.shape,
@@ -121,8 +125,14 @@ class Loader::Impl {
     return batch;
   }
 
-  LoaderState state() const {
-    return {order_->options().seed, epoch_, step_, index_->fingerprint()};
+  Result<LoaderState> state() const {
+    if (as_ready_ && step_ > 0)
+      return fail(ErrorCode::kUnsupported,
+                  "with as_ready a loader can be saved at the end of an epoch only");
+    const loader::Stripe& stripe = engine_->stripe();
+    const uint64_t given = std::min(step_ * stripe.step_samples(), stripe.sample_count);
+    return LoaderState{order_->options().seed, epoch_, first_position_ + given,
+                       index_->fingerprint()};
   }
 
   Status restore(const LoaderState& state) {
@@ -131,11 +141,15 @@ class Loader::Impl {
           ErrorCode::kInvalidArgument,
           "the state belongs to another data set (fingerprint {:016x}, this one has {:016x})",
           state.fingerprint, index_->fingerprint());
+    if (state.position > index_->sample_count())
+      return fail(ErrorCode::kInvalidArgument, "position {} of {} samples", state.position,
+                  index_->sample_count());
     if (state.seed != order_->options().seed)
       return fail(ErrorCode::kInvalidArgument, "the state has seed {}, this loader {}", state.seed,
                   order_->options().seed);
     epoch_ = state.epoch;
-    step_ = state.step;
+    first_position_ = state.position;
+    step_ = 0;
     is_running_ = false;
     return {};
   }
@@ -167,7 +181,9 @@ class Loader::Impl {
   std::unique_ptr<dataset::Index> index_;
   std::unique_ptr<dataset::Order> order_;
   std::unique_ptr<loader::Engine> engine_;  // last: it reads through the others until it is gone
-  uint64_t rank_ = 0, epoch_ = 0, step_ = 0;
+  uint64_t rank_ = 0, epoch_ = 0;
+  uint64_t first_position_ = 0, step_ = 0;  // steps given since first_position_
+  bool as_ready_ = false;
   bool is_running_ = false;
 };
 
@@ -191,7 +207,7 @@ double Loader::order_entropy() const {
 Result<std::optional<Batch>> Loader::next(std::stop_token stop) {
   return impl_->next(std::move(stop));
 }
-LoaderState Loader::state() const {
+Result<LoaderState> Loader::state() const {
   return impl_->state();
 }
 Status Loader::restore(const LoaderState& state) {

@@ -164,14 +164,14 @@ TEST(Engine, RanksShareAnEpochWithoutOverlap) {
   }
 }
 
-TEST(Engine, BeginningAtAStepGivesTheBatchesThatWouldHaveFollowed) {
+TEST(Engine, BeginningAtAPositionGivesTheBatchesThatWouldHaveFollowed) {
   Data data("npz", 20);
   const dataset::Order order = data.order();
   EngineOptions options;
   options.batch_size = 2;
   auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
   const std::vector<uint64_t> whole = drain(*engine, 4);
-  engine->begin_epoch(4, 6, UINT64_MAX);
+  engine->begin_epoch(4, 12, UINT64_MAX);
   std::vector<uint64_t> rest;
   while (auto batch = std::move(engine->next({})).value())
     for (const LoadedSample& s : batch->samples()) rest.push_back(s.sample);
@@ -314,6 +314,19 @@ TEST(Engine, WindowBoundsWhatIsReadAhead) {
   EXPECT_LE(engine->stats().buffer_bytes_max, 64u * 1024);
 }
 
+TEST(Engine, ARecordLargerThanMemoryAllowsIsABadRecord) {
+  Data data("jpeg", 6);
+  const dataset::Order order = data.order(dataset::OrderKind::kSequential);
+  EngineOptions options;
+  options.batch_size = 6;
+  options.on_error = OnError::kSkip;
+  options.record_bytes_max = data.index->file_bytes(5) - 1;  // the largest one is too large
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  engine->begin_epoch(0, 0, UINT64_MAX);
+  EXPECT_LT(std::move(engine->next({})).value()->samples().size(), 6u);
+  EXPECT_THAT(engine->stats().bad_records.at(0).cause, HasSubstr("more than memory allows"));
+}
+
 TEST(Engine, RefusesOptionsOutOfRange) {
   Data data("raw", 2);
   const dataset::Order order = data.order();
@@ -346,7 +359,7 @@ TEST(Stripe, CoversEachSampleOnceForAllCountsRanksAndBatches) {
     for (uint64_t world = 1; world <= 7; ++world)
       for (uint64_t batch : {1, 2, 3, 16})
         for (const Tail tail : {Tail::kDrop, Tail::kEven, Tail::kAll}) {
-          const Stripe stripe{count, batch, world, tail};
+          const Stripe stripe{count, 0, batch, world, tail};
           std::set<uint64_t> seen;
           uint64_t total = 0, fewest = UINT64_MAX, most = 0;
           for (uint64_t rank = 0; rank < world; ++rank) {
@@ -445,16 +458,57 @@ TEST_F(LoaderOnFiles, ResumesExactlyWhereAnotherStopped) {
     auto first = std::move(Loader::open(options())).value();
     std::vector<uint64_t> seen = ids(*first, stop_after);
     auto second = std::move(Loader::open(options())).value();
-    ASSERT_TRUE(second->restore(first->state()).ok());
+    ASSERT_TRUE(second->restore(*first->state()).ok());
     const std::vector<uint64_t> rest = ids(*second, 12 - stop_after);
     seen.insert(seen.end(), rest.begin(), rest.end());
     EXPECT_EQ(seen, all) << "stopped after " << stop_after;
   }
 }
 
+TEST_F(LoaderOnFiles, AnotherBatchAndWorldSizeGetExactlyTheRest) {
+  for (const uint64_t world : {1, 2, 3})
+    for (const uint64_t batch : {1, 2, 4}) {
+      auto first = std::move(Loader::open(options())).value();
+      std::vector<uint64_t> seen = ids(*first, 2);
+      const LoaderState state = *first->state();
+      for (uint64_t rank = 0; rank < world; ++rank) {
+        LoaderOptions other = options();
+        other.batch_size = batch;
+        other.world_size = world;
+        other.rank = rank;
+        auto second = std::move(Loader::open(other)).value();
+        ASSERT_TRUE(second->restore(state).ok());
+        while (auto more = std::move(second->next()).value())
+          for (const Sample& sample : more->samples()) seen.push_back(sample.id);
+      }
+      std::sort(seen.begin(), seen.end());
+      std::vector<uint64_t> all(13);
+      std::iota(all.begin(), all.end(), uint64_t{0});
+      EXPECT_EQ(seen, all) << "world " << world << " batch " << batch;
+    }
+}
+
+TEST_F(LoaderOnFiles, HoldingEveryBatchIsAnErrorNotAHang) {
+  auto loader = std::move(Loader::open(options())).value();
+  std::vector<forebay::Batch> held;
+  for (int i = 0; i < 3; ++i) held.push_back(*std::move(loader->next()).value());
+  const auto more = loader->next();
+  ASSERT_FALSE(more.ok());
+  EXPECT_EQ(more.error().code, ErrorCode::kResourceExhausted);
+}
+
+TEST_F(LoaderOnFiles, AsReadyCannotBeSavedMidEpoch) {
+  LoaderOptions ready = options();
+  ready.as_ready = true;
+  auto loader = std::move(Loader::open(ready)).value();
+  EXPECT_TRUE(loader->state().ok());
+  ids(*loader, 1);
+  EXPECT_EQ(loader->state().error().code, ErrorCode::kUnsupported);
+}
+
 TEST_F(LoaderOnFiles, RefusesAStateOfAnotherDataSet) {
   auto loader = std::move(Loader::open(options())).value();
-  LoaderState state = loader->state();
+  LoaderState state = *loader->state();
   state.fingerprint ^= 1;
   EXPECT_THAT(loader->restore(state).error().message, HasSubstr("another data set"));
 }

@@ -1,8 +1,10 @@
 // What an engine is asked to do, and what it says of its work.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,9 +35,12 @@ struct EngineOptions {
   bool keep_samples = false;  // false: samples are checked and dropped (emulation)
   bool as_ready = false;      // batches in the order they finish instead of step order
   OnError on_error = OnError::kRaise;
+  // Counts bad records of several engines against one allowance; null: this engine's own.
+  std::shared_ptr<std::atomic<uint64_t>> shared_bad_count;
   uint64_t errors_max = UINT64_MAX;   // allowance for kSkip and kReplace
   uint64_t window_bytes = 32 << 20;   // read but not yet decoded; one larger record passes alone
   uint64_t coalesce_bytes = 1 << 20;  // neighbouring records of one file become one read up to this
+  uint64_t record_bytes_max = 0;      // larger ones are refused by name; 0 = half of the memory
   uint64_t shard_cache_bytes = 256 << 20;  // files whose samples only come together
   formats::FormatOptions format;           // as the index was opened with
   ops::DecodeOptions decode;

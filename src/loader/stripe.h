@@ -16,7 +16,8 @@ enum class Tail {
 };
 
 struct Stripe {
-  uint64_t sample_count = 0;
+  uint64_t sample_count = 0;  // from first_position on
+  uint64_t first_position = 0;
   uint64_t batch_size = 1;
   uint64_t world_size = 1;
   Tail tail = Tail::kDrop;
@@ -30,13 +31,9 @@ struct Stripe {
     return step < whole_steps() ? batch_size : tail_samples(rank);
   }
   uint64_t position(uint64_t step, uint64_t rank, uint64_t slot) const {
-    if (step < whole_steps()) return step * step_samples() + rank * batch_size + slot;
-    return whole_steps() * step_samples() + tail_start(rank) + slot;
-  }
-  // Samples that no rank visits in an epoch of `steps_per_rank` steps.
-  uint64_t not_visited(uint64_t steps_per_rank) const {
-    if (steps_per_rank <= whole_steps()) return sample_count - steps_per_rank * step_samples();
-    return 0;
+    if (step < whole_steps())
+      return first_position + step * step_samples() + rank * batch_size + slot;
+    return first_position + whole_steps() * step_samples() + tail_start(rank) + slot;
   }
 
  private:

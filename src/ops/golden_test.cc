@@ -214,8 +214,8 @@ class WithPython : public testing::Test {
     if (!folder_.empty()) fs::remove_all(folder_);
   }
   int run(const std::string& script, const std::string& arguments) const {
-    const std::string command = "/usr/bin/python3 " + (golden() / script).string() + " " +
-                                folder_.string() + " " + arguments;
+    const std::string command = "/usr/bin/python3 '" + (golden() / script).string() + "' '" +
+                                folder_.string() + "' " + arguments;
     return std::system(command.c_str());
   }
   fs::path folder_;

@@ -57,6 +57,8 @@ std::string value_text(double value, double stdev, uint64_t n, const std::string
     text = base::format_seconds(value);
   else
     text = fmt::format("{:.4g} {}", value, unit);
+  if (n > 1 && unit == "fraction") return text + fmt::format(" +-{:.1f}", 100 * stdev);
+  if (n > 1 && unit == "fraction") return text + fmt::format(" +-{:.1f}", 100 * stdev);
   if (n > 1 && value != 0) text += fmt::format(" +-{:.1f} %", 100 * stdev / std::abs(value));
   return text;
 }
@@ -83,6 +85,12 @@ Comparison compare(const StoredResult& before, const StoredResult& after) {
     if (before.conditions[i] != after.conditions[i])
       comparison.warnings.push_back(
           fmt::format("not the same: {} / {}", before.conditions[i], after.conditions[i]));
+  for (const auto& [key, value] : before.settings) {
+    const auto other = after.settings.find(key);
+    if (other != after.settings.end() && other->second != value && key != "output.folder")
+      comparison.warnings.push_back(
+          fmt::format("not the same: {} {} / {}", key, value, other->second));
+  }
   for (const StoredFigure& a : before.figures) {
     const auto b = std::find_if(after.figures.begin(), after.figures.end(),
                                 [&](const StoredFigure& f) { return f.name == a.name; });

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -38,24 +39,19 @@ Json deviation(const emulate::Spread& s, double factor = 1) {
 // Local time as DLIO writes it, `seconds` after the run began.
 class Clock {
  public:
-  explicit Clock(const RunResult& result) {
-    std::tm parts{};
-    if (strptime(result.started_at.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) != nullptr)
-      base_ = timegm(&parts);
-  }
+  explicit Clock(const RunResult& result) : start_(result.started_unix_seconds) {}
   std::string at(double seconds) const {
-    const auto whole = static_cast<std::time_t>(std::floor(seconds));
-    const std::time_t time = base_ + whole;
+    const double when = start_ + seconds;
+    const auto time = static_cast<std::time_t>(std::floor(when));
     std::tm parts{};
     localtime_r(&time, &parts);
     char text[32];
     std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-    const auto micros = static_cast<int>((seconds - std::floor(seconds)) * 1e6);
-    return fmt::format("{}.{:06}", text, micros);
+    return fmt::format("{}.{:06}", text, static_cast<int>((when - std::floor(when)) * 1e6));
   }
 
  private:
-  std::time_t base_ = 0;
+  double start_;
 };
 
 Json span(const Clock& clock, double start, double end) {
@@ -74,20 +70,34 @@ double host_memory_gib(const RunResult& result) {
   return static_cast<double>(result.host.memory_bytes) / (1024.0 * kMebi);
 }
 
+// The nominal size of a sample, which DLIO's MB/s stand on.
+double record_bytes(const workload::Dataset& data) {
+  if (data.record_dims.empty()) return data.record_length_bytes;
+  double bytes = data.record_element_type == "uint8" || data.record_element_type == "int8" ||
+                         data.record_element_type == "bool"
+                     ? 1
+                     : 0;
+  for (const char* digits : {"16", "32", "64", "128"})
+    if (data.record_element_type.ends_with(digits)) bytes = std::atoi(digits) / 8;
+  for (const uint64_t side : data.record_dims) bytes *= static_cast<double>(side);
+  return bytes;
+}
+
 Json summary(const RunResult& result, const Clock& clock) {
   const workload::Workload& workload = result.resolved.workload;
   Json metric;
   Json au = Json::array(), throughput = Json::array();
-  std::vector<double> evals;
+  std::vector<double> evals, eval_au;
   for (const EpochResult& epoch : result.epochs) {
     if (epoch.is_evaluation) {
       if (epoch.samples_per_second.value) evals.push_back(*epoch.samples_per_second.value);
+      if (epoch.dlio_au.value) eval_au.push_back(100 * *epoch.dlio_au.value);
       continue;
     }
     au.push_back(figure(epoch.dlio_au, 100));
     throughput.push_back(figure(epoch.dlio_samples_per_second));
   }
-  const double record_mib = workload.dataset.record_length_bytes / kMebi;
+  const double record_mib = record_bytes(workload.dataset) / kMebi;
   if (workload.workflow.train) {
     metric["train_au_percentage"] = au;
     metric["train_au_mean_percentage"] = mean(result.dlio_au, 100);
@@ -104,6 +114,10 @@ Json summary(const RunResult& result, const Clock& clock) {
   }
   if (workload.workflow.evaluation) {
     const emulate::Spread rate = emulate::spread_of(evals, "no evaluation was finished");
+    const emulate::Spread busy = emulate::spread_of(eval_au, "no evaluation was finished");
+    metric["eval_au_percentage"] = eval_au;
+    metric["eval_au_mean_percentage"] = mean(busy);
+    metric["eval_au_stdev_percentage"] = deviation(busy);
     metric["eval_throughput_samples_per_second"] = evals;
     metric["eval_throughput_mean_samples_per_second"] = mean(rate);
     metric["eval_throughput_stdev_samples_per_second"] = deviation(rate);
@@ -195,10 +209,9 @@ Json rank_output(const RunResult& result, const Clock& clock, size_t rank) {
       entry["throughput"][name] = figure(figures.samples_per_second);
       entry["au"][name] = figure(figures.au, 100);
     }
-    if (!epoch.is_evaluation) {
-      entry["start"] = clock.at(epoch.start);
-      entry["end"] = clock.at(epoch.end);
-    }
+    if (epoch.is_evaluation) continue;
+    entry["start"] = clock.at(epoch.start);
+    entry["end"] = clock.at(epoch.end);
   }
   return json;
 }

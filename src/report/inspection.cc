@@ -80,7 +80,8 @@ std::string inspection_text(const emulate::Inspection& inspection) {
   if (inspection.bad_count > inspection.bad.size())
     text += row("", fmt::format("... and {} more", inspection.bad_count - inspection.bad.size()));
   text += row("problems", format_count(inspection.problem_count));
-  for (const auto& [path, reason] : inspection.problems) text += row("", path + ": " + reason);
+  for (const auto& [path, reason] : inspection.problems)
+    text += row("", reason.starts_with(path) ? reason : path + ": " + reason);
   if (inspection.problem_count > inspection.problems.size())
     text += row(
         "", fmt::format("... and {} more", inspection.problem_count - inspection.problems.size()));
@@ -137,7 +138,10 @@ std::string maximum_text(const emulate::MaximumFound& found) {
   return row(
       "maximum",
       fmt::format("{} accelerator{}{}", found.accelerators, found.accelerators == 1 ? "" : "s",
-                  found.is_limit_reached ? "" : "; none failed, more may be fed"));
+                  found.stopped_by == "gate" ? ""
+                  : found.stopped_by == "limit"
+                      ? "; none failed up to --max-accelerators, more may be fed"
+                      : "; none failed, but the data set does not fill a step of more"));
 }
 
 std::string maximum_json(const emulate::MaximumFound& found) {
@@ -145,6 +149,7 @@ std::string maximum_json(const emulate::MaximumFound& found) {
   json["schema_version"] = emulate::kSchemaVersion;
   json["accelerators_max"] = found.accelerators;
   json["is_limit_reached"] = found.is_limit_reached;
+  json["stopped_by"] = found.stopped_by;
   json["is_interrupted"] = found.is_interrupted;
   Json& attempts = json["attempts"] = Json::array();
   for (const emulate::Attempt& attempt : found.attempts) attempts.push_back(attempt_json(attempt));

@@ -62,6 +62,24 @@ Json histogram(const trace::Histogram& values) {
   return json;
 }
 
+// One array per quantity, one value per step.
+Json block_json(const emulate::Block& block) {
+  Json json{{"start_seconds", block.start},
+            {"end_seconds", block.end},
+            {"load_seconds", block.load},
+            {"compute_seconds", block.compute}};
+  Json& steps = json["step_seconds"];
+  for (const char* name : {"fetch_stall", "prep_stall", "sync_stall", "other"})
+    steps[name] = Json::array();
+  for (const emulate::TimeSplit& step : block.splits) {
+    steps["fetch_stall"].push_back(step.fetch);
+    steps["prep_stall"].push_back(step.decode);
+    steps["sync_stall"].push_back(step.sync);
+    steps["other"].push_back(step.other);
+  }
+  return json;
+}
+
 Json epoch_json(const EpochResult& epoch) {
   Json json;
   json["epoch"] = epoch.epoch;
@@ -94,11 +112,7 @@ Json epoch_json(const EpochResult& epoch) {
     one["time_seconds"] = split(rank.split);
     one["included_seconds"] = rank.included_seconds;
     Json& blocks = one["blocks"] = Json::array();
-    for (const emulate::Block& block : rank.blocks)
-      blocks.push_back(Json{{"start_seconds", block.start},
-                            {"end_seconds", block.end},
-                            {"load_seconds", block.load},
-                            {"compute_seconds", block.compute}});
+    for (const emulate::Block& block : rank.blocks) blocks.push_back(block_json(block));
     ranks.push_back(std::move(one));
   }
   return json;
@@ -298,6 +312,10 @@ Result<StoredResult> parse_result(const std::string& path, const std::string& te
       stored.conditions.push_back(fmt::format(
           "{} {}", key, value->is_string() ? value->get<std::string>() : value->dump()));
   stored.conditions.push_back("workload " + stored.workload);
+  if (const Json* workload = find(json, "workload"); workload != nullptr && workload->is_object())
+    for (const auto& [key, setting] : workload->items())
+      if (setting.is_object() && setting.contains("value") && setting["value"].is_string())
+        stored.settings[key] = setting["value"].get<std::string>();
   read_spread(*summary, "au", "fraction", true, stored.figures);
   read_spread(*summary, "samples_per_second", "1/s", true, stored.figures);
   read_spread(*summary, "file_bytes_per_second", "B/s", true, stored.figures);

@@ -3,7 +3,9 @@
 // Pure functions; safe to call from any thread.
 #pragma once
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "emulate/result.h"
 #include "forebay/result.h"
@@ -24,7 +26,8 @@ struct StoredResult {
   std::string path, workload, outcome;
   int accelerators = 0;
   std::vector<StoredFigure> figures;
-  std::vector<std::string> conditions;  // "cache cold", "payload decode": what must agree
+  std::map<std::string, std::string> settings;  // workload keys
+  std::vector<std::string> conditions;          // "cache cold", "payload decode": what must agree
 };
 Result<StoredResult> parse_result(const std::string& path, const std::string& text);
 

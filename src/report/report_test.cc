@@ -45,9 +45,10 @@ emulate::RunResult two_epochs() {
     rank.last = rank.split;
     rank.included_seconds = 1;
     rank.compute_seconds = 0.6;
-    rank.blocks.push_back({0, 1, {0.1, 0.1, 0.1, 0.1}, {0.2, 0.2, 0.2, 0.2}, {0.3, 0.3, 0.3, 0.3}});
+    rank.blocks.push_back(
+        {0, 1, {0.1, 0.1, 0.1, 0.1}, {0.2, 0.2, 0.2, 0.2}, {0.3, 0.3, 0.3, 0.3}, {}});
     epoch.ranks.push_back(rank);
-    emulate::summarise_epoch(epoch, 4, true, true);
+    emulate::summarise_epoch(epoch, true, true);
     emulate::dlio_epoch(epoch, 1, 0, 4);
     result.epochs.push_back(epoch);
   }
@@ -191,7 +192,7 @@ TEST(Verdict, AWaitForALateNeighbourIsBlamedOnWhatTheNeighbourWaitedFor) {
     waiting.last = {};
     for (int i = 0; i < 3; ++i) epoch.ranks.push_back(waiting);
     epoch.device_bytes = epoch.file_bytes;
-    emulate::summarise_epoch(epoch, 4, true, true);
+    emulate::summarise_epoch(epoch, true, true);
   }
   emulate::summarise_run(result);
   EXPECT_GT(result.split.sync, result.split.fetch);

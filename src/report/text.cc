@@ -176,17 +176,21 @@ std::string bad_text(const RunResult& result, TextStyle style) {
   return text;
 }
 
+// The command that answers the question this result leaves open.
 std::string next_text(const RunResult& result) {
   const Verdict& verdict = result.verdict;
-  const std::string base =
-      "forebay run " + result.resolved.workload.name + " --data " + result.options.data;
-  if (!result.error.empty()) return "";
-  if (verdict.outcome == Verdict::Outcome::kPass) return base + " --find-max-accelerators";
-  if (verdict.limited_by == "client" && result.options.payload == "decode")
-    return base + " --payload bytes   (is it the decoding?)";
+  if (!result.error.empty() || result.next_base.empty()) return "";
+  const std::string payload =
+      result.options.payload == "bytes" ? " --payload bytes" : std::string();
+  if (verdict.outcome == Verdict::Outcome::kPass)
+    return result.next_base + payload + " --find-max-accelerators";
+  const std::string same =
+      fmt::format("{} --accelerators {}", result.next_base, result.options.accelerators);
+  if (verdict.limited_by == "client" && payload.empty())
+    return same + " --payload bytes   (is it the decoding?)";
   if (verdict.limited_by == "storage" || verdict.limited_by == "memory")
-    return base + " reader.read_threads=" +
-           std::to_string(2 * std::max<uint64_t>(1, result.resolved.workload.reader.read_threads));
+    return fmt::format("{}{} reader.read_threads={}   (more reads in flight)", same, payload,
+                       2 * std::max<uint64_t>(1, result.resolved.workload.reader.read_threads));
   return "";
 }
 

@@ -339,6 +339,16 @@ Result<std::vector<std::string>> names_in(int folder_fd, const std::string& path
   return names;
 }
 
+Result<bool> make_new_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) == 0) return true;
+  if (errno == EEXIST) return false;
+  return error_from_errno(errno, path);
+}
+
+bool path_exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
+
 void remove_empty_folder(const std::string& path) {
   ::rmdir(path.c_str());  // fails for everything else, which is what is wanted
 }

@@ -43,6 +43,13 @@ Result<Walk> walk_folder(int folder_fd, const std::string& path, const WalkOptio
 // The names in one folder, in no order, without "." and "..".
 Result<std::vector<std::string>> names_in(int folder_fd, const std::string& path);
 
+// Makes the folder `path`; its parents must exist. False when something of that name is there
+// already.
+Result<bool> make_new_folder(const std::string& path);
+
+// Whether anything of that name exists.
+bool path_exists(const std::string& path);
+
 // Removes `path` when it is an empty folder; anything else stays.
 void remove_empty_folder(const std::string& path);
 

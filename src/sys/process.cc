@@ -109,6 +109,11 @@ void set_timer_slack_ns(uint64_t ns) {
   prctl(PR_SET_TIMERSLACK, ns);
 }
 
+void prefer_thread() {
+  constexpr int kNice = -10;
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
+}
+
 int64_t thread_cpu_ns() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -119,6 +124,12 @@ uint64_t fresh_seed() {
   uint64_t seed = 0;
   FB_CHECK(getrandom(&seed, sizeof seed, 0) == sizeof seed);
   return seed;
+}
+
+double unix_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_REALTIME, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 int process_id() {

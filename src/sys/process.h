@@ -36,6 +36,12 @@ uint64_t raise_open_file_limit(uint64_t wanted);
 void name_thread(std::string_view name);
 void set_timer_slack_ns(uint64_t ns);
 int64_t thread_cpu_ns();
+// Asks the scheduler to run the calling thread before others; without the privilege nothing
+// changes.
+void prefer_thread();
+
+// Seconds since 1970, with fractions.
+double unix_seconds();
 
 int process_id();
 

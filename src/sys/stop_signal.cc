@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "base/check.h"
-#include "sys/process.h"
+#include "sys/thread.h"
 
 namespace forebay::sys {
 namespace {
@@ -20,6 +20,7 @@ sigset_t stop_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGHUP);  // a lost terminal must not lose the result
   return set;
 }
 
@@ -30,8 +31,7 @@ StopSignal::StopSignal() {
   FB_CHECK(pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0);
   event_fd_ = eventfd(0, EFD_CLOEXEC);
   FB_CHECK(event_fd_ >= 0);
-  waiter_ = std::jthread([this](std::stop_token own) {
-    name_thread("signals");
+  auto thread = start_thread("signals", [this](const std::stop_token& own) {
     const sigset_t signals = stop_signals();
     const int signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
     int received = 0;
@@ -46,13 +46,17 @@ StopSignal::StopSignal() {
     }
     if (signal_fd >= 0) close(signal_fd);
   });
+  if (thread.ok())
+    waiter_ = std::move(thread).take();
+  else
+    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);  // signals then end the process as usual
 }
 
 StopSignal::~StopSignal() {
   waiter_.request_stop();
   const uint64_t one = 1;
   if (write(event_fd_, &one, sizeof one) != sizeof one) FB_CHECK(false);
-  waiter_.join();
+  if (waiter_.joinable()) waiter_.join();
   close(event_fd_);
   const sigset_t set = stop_signals();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);

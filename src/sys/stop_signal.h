@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM as a stop request.
+// Ctrl-C, SIGTERM and SIGHUP as a stop request.
 //
 // One StopSignal per process. Threads started after it inherit the blocked signals, so only its own
 // thread receives them.
@@ -11,7 +11,7 @@ namespace forebay::sys {
 
 class StopSignal {
  public:
-  // The first SIGINT or SIGTERM asks for a stop; the third ends the process at once.
+  // The first signal asks for a stop; the third ends the process at once.
   StopSignal();
   ~StopSignal();
   StopSignal(const StopSignal&) = delete;

@@ -49,7 +49,7 @@ constexpr Row kRows[] = {
      .limits = {.low = 1, .high = 65536},
      .unit = "threads",
      .fallback = "1",
-     .help = "Threads that decode for one accelerator.",
+     .help = "Threads that decode for one accelerator, when more than reader.read_threads.",
      .store = put<&Workload::reader, &Reader::computation_threads>},
     {.key = "reader.prefetch_size",
      .type = Type::kCount,

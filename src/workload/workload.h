@@ -96,7 +96,7 @@ struct Checkpoint {
   std::string checkpoint_folder = "./checkpoints/";
   uint64_t checkpoint_after_epoch = 1, epochs_between_checkpoints = 1;
   std::optional<uint64_t> steps_between_checkpoints;  // wins over the epoch keys when set
-  bool fsync = true;                       // DLIO: false
+  bool fsync = true;                                  // DLIO: false
   bool operator==(const Checkpoint&) const = default;
 };
 
