@@ -1,5 +1,7 @@
 // forebay run: emulates a training job's I/O.
 #include <array>
+#include <atomic>
+#include <limits>
 #include <optional>
 
 #include "base/clock.h"
@@ -163,17 +165,53 @@ int exit_code_of(const emulate::RunResult& result) {
   return is_met ? kExitDone : kExitGateNotMet;
 }
 
+// Ends the process when a stop request meets storage that does not answer: a listing or an fsync
+// can hang where no stop token reaches. Nothing happens once hold() was called.
+class StopDeadline {
+ public:
+  StopDeadline(std::stop_token asked, const ResultFolder& folder) {
+    auto thread = sys::start_thread("stop-deadline", [this, asked, &folder](std::stop_token own) {
+      base::Clock& clock = base::monotonic_clock();
+      const int64_t forever = std::numeric_limits<int64_t>::max() / 2;
+      const std::stop_callback forward(asked, [this] { wake_.request_stop(); });
+      const std::stop_callback end(own, [this] { wake_.request_stop(); });
+      clock.sleep_until_ns(forever, wake_.get_token());
+      if (own.stop_requested() || !clock.sleep_until_ns(clock.now_ns() + kGraceNs, own)) return;
+      if (is_held_.exchange(true)) return;
+      discard_result_folder(folder);
+      talk("forebay: stopped while the storage did not answer; nothing more was measured\n");
+      sys::exit_now(kExitInterrupted);
+    });
+    if (thread.ok()) thread_ = std::move(thread).take();
+  }
+
+  // From now on the caller ends the run itself. Blocks for good if the process is already ending.
+  void hold() {
+    if (is_held_.exchange(true))
+      base::monotonic_clock().sleep_until_ns(std::numeric_limits<int64_t>::max() / 2, {});
+  }
+
+ private:
+  static constexpr int64_t kGraceNs = 700'000'000;
+  std::atomic<bool> is_held_{false};
+  std::stop_source wake_;
+  std::jthread thread_;
+};
+
 // Also writes and prints the result at the end. An interrupted run ends there: reads that hang in
 // the storage would hold up an orderly end, and everything is on disk.
 class RunConsole : public Console {
  public:
-  RunConsole(const Arguments& arguments, const emulate::RunRequest& request, LateFile* trace)
+  RunConsole(const Arguments& arguments, const emulate::RunRequest& request, LateFile* trace,
+             StopDeadline& deadline)
       : Console(arguments.has("--quiet"), !arguments.has("--json"), request.options.accelerators),
         request_(request),
         trace_(trace),
+        deadline_(deadline),
         is_json_(arguments.has("--json")) {}
 
   void on_end(const emulate::RunResult& result) override {
+    deadline_.hold();
     written_ = write(result);
     code_ = exit_code_of(result);
     if (!result.is_interrupted) return;
@@ -197,6 +235,7 @@ class RunConsole : public Console {
 
   const emulate::RunRequest& request_;
   LateFile* const trace_;
+  StopDeadline& deadline_;
   const bool is_json_;
   Status written_;
   int code_ = kExitDone;
@@ -231,14 +270,14 @@ Result<int> find_max(const Arguments& arguments, const emulate::RunRequest& requ
 }
 
 Result<int> run_once(const Arguments& arguments, emulate::RunRequest& request,
-                     std::stop_token stop) {
+                     StopDeadline& deadline, std::stop_token stop) {
   std::optional<trace::Recorder> recorder;
   std::optional<LateFile> trace;
   if (arguments.has("--trace")) {
     trace = FB_TRY(LateFile::open(*arguments.get("--trace")));
     request.recorder = &recorder.emplace(kTraceEventsMax);
   }
-  RunConsole console(arguments, request, trace ? &*trace : nullptr);
+  RunConsole console(arguments, request, trace ? &*trace : nullptr, deadline);
   const Result<emulate::RunResult> ran = emulate::run(request, console, std::move(stop));
   if (!ran.ok()) return ran.error();
   FB_TRY(console.written());
@@ -276,13 +315,14 @@ Result<int> run(const Arguments& arguments) {
   const ResultFolder folder = FB_TRY(
       make_result_folder(arguments.get("--out").value_or(workload.output.folder), workload.name));
   request.options.out = folder.path;
+  StopDeadline deadline(signal.token(), folder);
   const bool finds_max = arguments.has("--find-max-accelerators");
   const Result<int> code = [&]() -> Result<int> {
     if (workload.workflow.generate_data)
       FB_TRY(generate_data(request.resolved, request.options.data, 0, arguments.has("--quiet"),
                            signal.token()));
     return finds_max ? find_max(arguments, request, signal.token())
-                     : run_once(arguments, request, signal.token());
+                     : run_once(arguments, request, deadline, signal.token());
   }();
   discard_result_folder(folder);  // what was written to stays
   if (!workload.dataset.keep_files && workload.workflow.generate_data)

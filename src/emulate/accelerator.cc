@@ -127,6 +127,7 @@ class EpochRun {
     block.splits.push_back(split);
     if (step >= plan_.included.first && step < plan_.included.last)
       account(split, taken, device_ns_ - free_ns);
+    progress_.last_step_ns.store(device_ns_, std::memory_order_relaxed);
     progress_.steps_done.fetch_add(1, std::memory_order_relaxed);
     progress_.compute_ns.fetch_add(compute_ns, std::memory_order_relaxed);
     load_start_ns_ = clock_.now_ns();

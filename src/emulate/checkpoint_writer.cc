@@ -11,7 +11,7 @@ namespace forebay::emulate {
 namespace {
 
 constexpr size_t kBlockBytes = 4 << 20;
-constexpr uint64_t kSyncBytes = 64 * kBlockBytes;
+constexpr uint64_t kSyncBytes = 16 * kBlockBytes;
 
 }  // namespace
 

@@ -17,6 +17,7 @@ struct Progress {
   std::atomic<uint64_t> file_bytes{0};                  // of this epoch
   std::atomic<int64_t> compute_ns{0};                   // of this epoch, all accelerators together
   std::atomic<int64_t> epoch_start_ns{0};
+  std::atomic<int64_t> last_step_ns{0};  // monotonic: when a step last ended
   std::atomic<bool> is_evaluation{false};
 };
 

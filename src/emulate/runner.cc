@@ -306,6 +306,7 @@ class Run {
     progress_.compute_ns = 0;
     const int64_t start = clock_.now_ns();
     progress_.epoch_start_ns = start;
+    progress_.last_step_ns = start;
     const sys::Usage before = sys::process_usage();
     spawn_and_wait(plan, *group);
     const sys::Usage after = sys::process_usage();

@@ -140,6 +140,7 @@ TEST(Text, ProgressFitsTheTerminal) {
   progress.steps_total = 1000;
   progress.steps_done = 250;
   progress.file_bytes = 12'000'000'000;
+  progress.last_step_ns = 60'000'000'000;
   for (const int columns : {20, 40, 80, 200}) {
     EXPECT_LE(progress_line(progress, 2, 60'000'000'000, {.columns = columns}).size(),
               static_cast<size_t>(columns));

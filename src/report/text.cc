@@ -240,10 +240,16 @@ std::string progress_line(const emulate::Progress& progress, int accelerators, i
       fmt::format("{} {}/{} {} {:>3.0f} %", is_evaluation ? "eval " : "epoch",
                   progress.epoch.load(std::memory_order_relaxed),
                   progress.epochs.load(std::memory_order_relaxed), bar(share), 100 * share);
-  if (seconds > 0.2 && done > 0) {
-    text += fmt::format(
-        "   AU {:.1f} %   {}   {} left", 100 * compute / (seconds * std::max(1, accelerators)),
-        format_bytes_per_second(bytes / seconds), format_seconds(seconds / share - seconds));
+  // Rates up to the last finished step: the compute of a step counts when it ends.
+  const double stepped =
+      static_cast<double>(progress.last_step_ns.load(std::memory_order_relaxed) -
+                          progress.epoch_start_ns.load(std::memory_order_relaxed)) *
+      1e-9;
+  if (seconds > 0.2 && done > 0 && stepped > 0) {
+    text += fmt::format("   AU {:.1f} %   {}   {} left",
+                        100 * compute / (stepped * std::max(1, accelerators)),
+                        format_bytes_per_second(bytes / stepped),
+                        format_seconds(std::max(0.0, stepped / share - seconds)));
   }
   if (text.size() > static_cast<size_t>(style.columns))
     text.resize(static_cast<size_t>(style.columns));
