@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "loader/options.h"
+#include "sys/directory.h"
 #include "sys/page_cache.h"
 #include "sys/process.h"
 
@@ -62,7 +63,9 @@ std::string describe_order(const dataset::OrderOptions& options) {
                      options.window_shards == 1 ? "" : "s");
 }
 
-bool split_exists(storage::Store& store, const std::string& split) {
+// Without listing it where the file system can tell: listings are dear.
+bool split_exists(storage::Store& store, const std::string& root, const std::string& split) {
+  if (sys::path_exists(root + "/" + split)) return true;
   const Result<storage::Listing> listing = store.list(split);
   return listing.ok() && !listing->files.empty();
 }
@@ -151,7 +154,7 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
   const bool is_train = split == "train";
   DataSource source;
   dataset::IndexOptions options;
-  options.folder = split_exists(store, split) ? split : "";
+  options.folder = split_exists(store, root, split) ? split : "";
   if (options.folder.empty() && !is_train)
     return fail(ErrorCode::kNotFound, "evaluation is on, but {} has no folder {}/ with files", root,
                 split);
