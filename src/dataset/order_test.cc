@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -321,6 +323,64 @@ TEST(OrderEntropy, CountsTheOrdersThatSeedsReach) {
     EXPECT_NEAR(static_cast<double>(reached.size()), std::exp2(bits), 1e-6 * std::exp2(bits))
         << c.count << "/" << c.shard << "/" << c.window;
   }
+}
+
+TEST(OrderWindowed, WithoutMixingInsideKeepsEachShardInOrder) {
+  OrderOptions options;
+  options.kind = OrderKind::kWindowed;
+  options.sample_count = 47;
+  options.shard_samples = 5;
+  options.window_shards = 3;
+  options.shuffle_within = false;
+  options.seed = 3;
+  const Order order = *Order::make(options);
+  std::vector<uint64_t> firsts;
+  for (uint64_t position = 0; position < 47;) {
+    const uint64_t first = order.sample_at(0, position);
+    ASSERT_EQ(first % 5, 0u);
+    firsts.push_back(first / 5);
+    for (uint64_t i = 0; i < 5 && first + i < 47; ++i, ++position) {
+      EXPECT_EQ(order.sample_at(0, position), first + i);
+      EXPECT_EQ(order.position_of(0, first + i), position);
+    }
+  }
+  EXPECT_FALSE(std::is_sorted(firsts.begin(), firsts.end()));
+  EXPECT_NEAR(order.entropy(), std::lgamma(11) / std::lgamma(48), 1e-9);
+}
+
+TEST(OrderWindowed, WithShardsInOrderMixesInsideWindowsOnly) {
+  OrderOptions options;
+  options.kind = OrderKind::kWindowed;
+  options.sample_count = 47;
+  options.shard_samples = 5;
+  options.window_shards = 2;
+  options.shuffle_shards = false;
+  const Order order = *Order::make(options);
+  std::vector<uint64_t> seen;
+  for (uint64_t position = 0; position < 47; ++position) {
+    const uint64_t sample = order.sample_at(4, position);
+    EXPECT_EQ(sample / 10, position / 10);
+    EXPECT_EQ(order.position_of(4, sample), position);
+    seen.push_back(sample);
+  }
+  EXPECT_FALSE(std::is_sorted(seen.begin(), seen.end()));
+  const double reachable = 4 * std::lgamma(11) + std::lgamma(8);
+  EXPECT_NEAR(order.entropy(), reachable / std::lgamma(48), 1e-9);
+}
+
+TEST(OrderResident, DrawsFromWhatMemoryHolds) {
+  OrderOptions resident;
+  resident.kind = OrderKind::kResident;
+  resident.sample_count = 100;
+  resident.shard_samples = 10;
+  resident.resident_samples = 39;  // three whole shards
+  OrderOptions windowed = resident;
+  windowed.kind = OrderKind::kWindowed;
+  windowed.window_shards = 3;
+  const Order a = *Order::make(resident), b = *Order::make(windowed);
+  for (uint64_t position = 0; position < 100; ++position)
+    EXPECT_EQ(a.sample_at(2, position), b.sample_at(2, position));
+  EXPECT_EQ(a.entropy(), b.entropy());
 }
 
 }  // namespace
