@@ -61,14 +61,14 @@ class Set {
  public:
   Set(const Settings& settings, const std::string& name, std::string_view format, uint64_t files,
       double bytes, double stdev)
-      : folder_(settings.folder + "/" + name) {
+      : folder(settings.folder + "/" + name) {
     dataset::GeneratorOptions options;
     options.format = formats::find_format(format);
     options.files_train = files;
     options.record_bytes = bytes;
     options.record_bytes_stdev = stdev;
     options.sync = false;
-    store = must(storage::open_store("local", folder_));
+    store = must(storage::open_store("local", folder));
     must(dataset::generate(*store, options, [](const auto&) {}, {}));
     dataset::IndexOptions index_options;
     index_options.folder = "train";
@@ -76,7 +76,7 @@ class Set {
     index_options.samples_per_file = 1;
     index = must(dataset::Index::open(*store, index_options));
     for (uint32_t i = 0; i < index->file_count(); ++i)
-      paths.push_back(folder_ + "/" + std::string(index->path(i)));
+      paths.push_back(folder + "/" + std::string(index->path(i)));
   }
 
   void warm() const {
@@ -108,7 +108,7 @@ class Set {
     return count_files ? files : bytes;
   }
 
-  std::string folder_;
+  std::string folder;
   std::unique_ptr<storage::Store> store;
   std::unique_ptr<dataset::Index> index;
   std::vector<std::string> paths;
@@ -151,7 +151,7 @@ class Bench {
     return settings_.rows.empty() || name.starts_with(settings_.rows);
   }
 
-  void report(Row row) const {
+  void report(const Row& row) const {
     print_row(row);
     append_json(settings_.json, row, settings_.smoke);
   }
@@ -382,7 +382,7 @@ class Bench {
   std::string unet3d_folder() const {
     const Set set = big();
     set.warm();
-    const std::string folder = settings_.folder + "/unet3d_112";
+    std::string folder = settings_.folder + "/unet3d_112";
     fs::create_directories(folder + "/train");
     for (int i = 0; i < 112; ++i) {
       const std::string link = fmt::format("{}/train/img_{:03}_of_112.npz", folder, i);
@@ -392,9 +392,9 @@ class Bench {
     return folder;
   }
 
-  emulate::RunResult emulate_run(std::vector<std::string> overrides, const std::string& workload,
-                                 const std::string& data, int accelerators,
-                                 const std::string& payload) const {
+  emulate::RunResult emulate_run(const std::vector<std::string>& overrides,
+                                 const std::string& workload, const std::string& data,
+                                 int accelerators, const std::string& payload) const {
     emulate::RunRequest request;
     request.resolved = must(workload::resolve(workload, overrides));
     request.options.data = data;
@@ -443,7 +443,7 @@ class Bench {
       const emulate::RunResult result = emulate_run(
           {fmt::format("dataset.num_files_train={}", set.paths.size()), "train.epochs=1",
            "train.total_training_steps=1", "train.computation_time=0.001", "reader.batch_size=4"},
-          "demo", set.folder_, 1, "decode");
+          "demo", set.folder, 1, "decode");
       last = result.start_to_first_batch_seconds - read.wall_seconds;
       over.push_back(std::max(0.0, last) / 0.1);
     }

@@ -317,7 +317,7 @@ Result<int> run(const Arguments& arguments) {
   request.options.out = folder.path;
   StopDeadline deadline(signal.token(), folder);
   const bool finds_max = arguments.has("--find-max-accelerators");
-  const Result<int> code = [&]() -> Result<int> {
+  Result<int> code = [&]() -> Result<int> {
     if (workload.workflow.generate_data)
       FB_TRY(generate_data(request.resolved, request.options.data, 0, arguments.has("--quiet"),
                            signal.token()));

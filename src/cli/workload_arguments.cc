@@ -97,7 +97,7 @@ Status remove_data(const workload::Resolved& resolved, const std::string& folder
   const auto store = FB_TRY(storage::open_store("local", folder));
   uint64_t removed = 0;
   for (const formats::FileSpec& file : plan.files) {
-    const Status gone = store->remove(file.path);
+    Status gone = store->remove(file.path);
     if (!gone.ok() && gone.error().code != ErrorCode::kNotFound) return gone;
     removed += gone.ok() ? 1 : 0;
     if (options.format->index_path != nullptr)

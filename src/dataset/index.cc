@@ -51,11 +51,11 @@ class Index::Impl {
  public:
   Status open(storage::Store& store, const IndexOptions& options);
 
-  const formats::Format* format_ = nullptr;
-  FileTable files_;
-  SampleTable samples_;
-  IndexSummary summary_;
-  uint64_t fingerprint_ = 0;
+  const formats::Format* format = nullptr;
+  FileTable files;
+  SampleTable samples;
+  IndexSummary summary;
+  uint64_t fingerprint = 0;
 
  private:
   IndexCache read_cache(const IndexOptions& options);
@@ -74,7 +74,7 @@ IndexCache Index::Impl::read_cache(const IndexOptions& options) {
   auto cache = [&]() -> Result<IndexCache> {
     const auto store = FB_TRY(storage::open_store("local", path.folder));
     const std::vector<std::byte> bytes = FB_TRY(storage::read_file(*store, path.name));
-    return IndexCache::decode(bytes, options_key(options, *format_));
+    return IndexCache::decode(bytes, options_key(options, *format));
   }();
   if (cache.ok()) return std::move(cache).take();
   // The first run finds none; everything else is worth a word.
@@ -87,8 +87,8 @@ void Index::Impl::write_cache(const IndexOptions& options) {
   const LocalPath path = split_path(options.cache_path);
   const Status written = [&]() -> Status {
     const auto store = FB_TRY(storage::open_store("local", path.folder));
-    return storage::write_file(
-        *store, path.name, IndexCache::encode(files_, samples_, options_key(options, *format_)));
+    return storage::write_file(*store, path.name,
+                               IndexCache::encode(files, samples, options_key(options, *format)));
   }();
   if (!written.ok())
     problems_.add(options.cache_path, "index cache not written: " + written.error().message);
@@ -98,52 +98,52 @@ void Index::Impl::write_cache(const IndexOptions& options) {
 void Index::Impl::drop_files(const std::vector<std::pair<uint64_t, Error>>& bad_files,
                              std::vector<uint32_t>& layout_of_file) {
   if (bad_files.empty()) return;
-  summary_.bad_file_count += bad_files.size();
+  summary.bad_file_count += bad_files.size();
   for (const auto& bad : bad_files)
-    problems_.add(std::string(files_.path(bad.first)), bad.second.message);
+    problems_.add(std::string(files.path(bad.first)), bad.second.message);
   FileTable kept;
-  for (uint64_t i = 0; i < files_.count(); ++i)
-    if (layout_of_file[i] != LayoutSearch::kNoLayout) kept.add(files_.info(i));
-  files_ = std::move(kept);
+  for (uint64_t i = 0; i < files.count(); ++i)
+    if (layout_of_file[i] != LayoutSearch::kNoLayout) kept.add(files.info(i));
+  files = std::move(kept);
   std::erase(layout_of_file, LayoutSearch::kNoLayout);
 }
 
 Status Index::Impl::find_samples(storage::Store& store, const IndexOptions& options) {
   const IndexCache cache = read_cache(options);
-  LayoutSearch layouts(store, options, *format_, files_, cache);
+  LayoutSearch layouts(store, options, *format, files, cache);
   FB_TRY(layouts.find_all());
   std::vector<uint32_t> layout_of_file = layouts.layout_of_file();
-  samples_ = std::move(layouts.samples());
+  samples = std::move(layouts.samples());
   drop_files(layouts.bad_files(), layout_of_file);
-  if (files_.count() == 0)
+  if (files.count() == 0)
     return fail(ErrorCode::kCorruption, "none of {} files can be used; the first: {}",
                 layouts.bad_files().size(), layouts.bad_files().front().second.message);
-  FB_TRY(samples_.assign(std::move(layout_of_file)));
-  summary_.from_cache = layouts.files_asked() == 0 && !layouts.is_uniform();
+  FB_TRY(samples.assign(std::move(layout_of_file)));
+  summary.from_cache = layouts.files_asked() == 0 && !layouts.is_uniform();
   if (layouts.files_asked() > 0 && !options.cache_path.empty()) write_cache(options);
 
-  for (uint64_t i = 0; i < files_.count(); ++i) {
-    const uint64_t count = samples_.of_file(i).sample_count;
+  for (uint64_t i = 0; i < files.count(); ++i) {
+    const uint64_t count = samples.of_file(i).sample_count;
     if (options.samples_per_file > 0 && count != options.samples_per_file)
-      problems_.add(std::string(files_.path(i)), fmt::format("holds {} samples, {} were expected",
-                                                             count, options.samples_per_file));
+      problems_.add(std::string(files.path(i)), fmt::format("holds {} samples, {} were expected",
+                                                            count, options.samples_per_file));
   }
   return {};
 }
 
 void Index::Impl::summarise() {
-  summary_.file_count = files_.count();
-  summary_.sample_count = samples_.sample_count();
-  uint64_t hash = hash_text(2, format_->name);
-  for (uint64_t i = 0; i < files_.count(); ++i) {
-    summary_.bytes += files_.bytes(i);
-    hash = hash_text(hash, files_.path(i));
-    hash = base::derive_seed(hash ^ files_.bytes(i), static_cast<uint64_t>(files_.mtime_ns(i)),
-                             samples_.of_file(i).sample_count);
+  summary.file_count = files.count();
+  summary.sample_count = samples.sample_count();
+  uint64_t hash = hash_text(2, format->name);
+  for (uint64_t i = 0; i < files.count(); ++i) {
+    summary.bytes += files.bytes(i);
+    hash = hash_text(hash, files.path(i));
+    hash = base::derive_seed(hash ^ files.bytes(i), static_cast<uint64_t>(files.mtime_ns(i)),
+                             samples.of_file(i).sample_count);
   }
-  fingerprint_ = hash;
-  summary_.problems = problems_.first();
-  summary_.problem_count = problems_.count();
+  fingerprint = hash;
+  summary.problems = problems_.first();
+  summary.problem_count = problems_.count();
 }
 
 Status Index::Impl::open(storage::Store& store, const IndexOptions& options) {
@@ -152,14 +152,14 @@ Status Index::Impl::open(storage::Store& store, const IndexOptions& options) {
   if (found.files.count() > kFilesMax)
     return fail(ErrorCode::kUnsupported, "{} files: the most is {}", found.files.count(),
                 kFilesMax);
-  format_ = found.format;
-  files_ = std::move(found.files);
-  summary_.bad_file_count = found.empty_count;
-  summary_.stray_count = found.stray_count;
-  summary_.files_beyond_max = found.files_beyond_max;
+  format = found.format;
+  files = std::move(found.files);
+  summary.bad_file_count = found.empty_count;
+  summary.stray_count = found.stray_count;
+  summary.files_beyond_max = found.files_beyond_max;
   FB_TRY(find_samples(store, options));
   summarise();
-  summary_.seconds = static_cast<double>(base::monotonic_clock().now_ns() - start_ns) * 1e-9;
+  summary.seconds = static_cast<double>(base::monotonic_clock().now_ns() - start_ns) * 1e-9;
   return {};
 }
 
@@ -173,39 +173,39 @@ Index::Index(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Index::~Index() = default;
 
 const formats::Format& Index::format() const {
-  return *impl_->format_;
+  return *impl_->format;
 }
 const IndexSummary& Index::summary() const {
-  return impl_->summary_;
+  return impl_->summary;
 }
 uint64_t Index::file_count() const {
-  return impl_->files_.count();
+  return impl_->files.count();
 }
 uint64_t Index::sample_count() const {
-  return impl_->samples_.sample_count();
+  return impl_->samples.sample_count();
 }
 bool Index::is_together() const {
-  return impl_->samples_.is_together();
+  return impl_->samples.is_together();
 }
 uint64_t Index::samples_per_file_max() const {
-  return impl_->samples_.samples_per_file_max();
+  return impl_->samples.samples_per_file_max();
 }
 std::string_view Index::path(uint32_t file) const {
-  return impl_->files_.path(file);
+  return impl_->files.path(file);
 }
 uint64_t Index::file_bytes(uint32_t file) const {
-  return impl_->files_.bytes(file);
+  return impl_->files.bytes(file);
 }
 const formats::FileIndex& Index::file_index(uint32_t file) const {
-  return impl_->samples_.of_file(file);
+  return impl_->samples.of_file(file);
 }
 uint64_t Index::fingerprint() const {
-  return impl_->fingerprint_;
+  return impl_->fingerprint;
 }
 
 SampleLocation Index::locate(uint64_t sample) const {
-  const SampleTable::Place place = impl_->samples_.find(sample);
-  const formats::FileIndex& layout = impl_->samples_.of_file(place.file);
+  const SampleTable::Place place = impl_->samples.find(sample);
+  const formats::FileIndex& layout = impl_->samples.of_file(place.file);
   SampleLocation location{.file = static_cast<uint32_t>(place.file),
                           .sample_in_file = place.sample_in_file,
                           .access = layout.access,
@@ -213,7 +213,7 @@ SampleLocation Index::locate(uint64_t sample) const {
   if (layout.access == formats::Access::kExtents)
     location.extent = layout.extents[place.sample_in_file];
   else
-    location.extent = {0, impl_->files_.bytes(place.file)};
+    location.extent = {0, impl_->files.bytes(place.file)};
   return location;
 }
 

@@ -289,7 +289,7 @@ class Run {
     plan.seed = workload_.train.seed + 1;
     plan.has_barrier = false;
     plan.run_start_ns = start_ns_;
-    const Status status = run_ranks(epoch, plan, true, batch);
+    Status status = run_ranks(epoch, plan, true, batch);
     take_engine_figures();
     for (size_t i = 0; i < ranks_.size(); ++i) ranks_[i].engine = std::move(training[i]);
     return status;

@@ -78,7 +78,7 @@ double record_bytes(const workload::Dataset& data) {
                      ? 1
                      : 0;
   for (const char* digits : {"16", "32", "64", "128"})
-    if (data.record_element_type.ends_with(digits)) bytes = std::atoi(digits) / 8;
+    if (data.record_element_type.ends_with(digits)) bytes = std::strtod(digits, nullptr) / 8;
   for (const uint64_t side : data.record_dims) bytes *= static_cast<double>(side);
   return bytes;
 }

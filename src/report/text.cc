@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/units.h"
 
@@ -103,7 +104,7 @@ std::string latency_text(const trace::Histogram& reads) {
 // Up to the 30th column, as much of it as is done.
 std::string bar(double share) {
   constexpr int kWidth = 22;
-  const int full = std::clamp(static_cast<int>(share * kWidth + 0.5), 0, kWidth);
+  const int full = std::clamp(static_cast<int>(std::lround(share * kWidth)), 0, kWidth);
   return std::string(static_cast<size_t>(full), '#') +
          std::string(static_cast<size_t>(kWidth - full), '.');
 }

@@ -46,6 +46,7 @@ void FileReader::perform(const Read& read, Completion& out) {
         sys::advise_sequential(own.get());
       }
     }
+    // NOLINTNEXTLINE(bugprone-use-after-move): moved only into `kept`, which is then used
     const int fd = kept != nullptr ? kept->get() : own.get();
     if (error_number == 0) error_number = transfer(fd, read, out);
     if (error_number == 0) return;
