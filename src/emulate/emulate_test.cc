@@ -226,7 +226,7 @@ TEST_F(Runs, SkippedSamplesAreNoThroughput) {
   const double half = rate();
   asked.options.on_error = "replace";
   const double full = rate();
-  EXPECT_NEAR(half / full, 0.5, 0.1);
+  EXPECT_NEAR(half / full, 0.5, 0.2);  // 1 if they counted
 }
 
 TEST_F(Runs, CapOfTrainingStepsHoldsInEachEpoch) {
@@ -282,10 +282,11 @@ TEST_F(Runs, TraceHoldsComputeAndWaits) {
 
 TEST_F(Runs, SearchFindsTheCountThatStillPasses) {
   generate(16);
-  RunRequest asked = request({"dataset.num_files_train=16", "reader.batch_size=1",
-                              "train.computation_time=0.02", "reader.read_threads=1"});
-  // 80 reads a second in all: one accelerator at 50 samples/s passes, two do not.
-  asked.options.storage = "slow:iops=80,over=local";
+  RunRequest asked =
+      request({"dataset.num_files_train=16", "reader.batch_size=1", "train.computation_time=0.02",
+               "reader.read_threads=1", "metric.au=0.6"});
+  // 40 reads a second in all: one accelerator of 50 samples/s runs at 80 %, two at 40 %.
+  asked.options.storage = "slow:iops=40,over=local";
   Observer observer;
   std::vector<int> tried;
   const auto found = find_max_accelerators(
