@@ -189,7 +189,8 @@ TEST(Raw, PartialRecordIsNamedWithSizes) {
   const auto index = kRaw.index(store, store.stat("r").value(), {.record_bytes = 10});
   ASSERT_FALSE(index.ok());
   EXPECT_EQ(index.error().message,
-            "r: 25 bytes are 2 records of 10 bytes and 5 bytes of a partial record");
+            "r: 25 bytes are 2 records of 10 bytes and 5 bytes of a partial record "
+            "(the record size is dataset.record_length_bytes or --record-bytes)");
   store.put("r", TestingStore::Bytes(30));
   const auto whole = kRaw.index(store, store.stat("r").value(), {.record_bytes = 10});
   ASSERT_TRUE(whole.ok());

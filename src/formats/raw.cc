@@ -25,7 +25,8 @@ Result<FileIndex> index(storage::Store& /*store*/, const storage::FileInfo& file
   }
   if (file.size == 0 || file.size % record != 0)
     return fail(ErrorCode::kCorruption,
-                "{}: {} bytes are {} records of {} bytes and {} bytes of a partial record",
+                "{}: {} bytes are {} records of {} bytes and {} bytes of a partial record "
+                "(the record size is dataset.record_length_bytes or --record-bytes)",
                 file.path, file.size, file.size / record, record, file.size % record);
   result.access = Access::kExtents;
   result.sample_count = file.size / record;

@@ -248,6 +248,11 @@ Result<Node> parse_document(std::string_view text, std::string_view name,
     while (!builder.has_error() && parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
+    // yaml-cpp's word for brackets that are never closed, or nested past its own limit.
+    if (error.msg == "bad file")
+      return fail(ErrorCode::kInvalidArgument,
+                  "{}:{}:{}: brackets are not closed, or nested too deeply", name,
+                  error.mark.line + 1, error.mark.column + 1);
     if (error.mark.is_null()) return fail(ErrorCode::kInvalidArgument, "{}: {}", name, error.msg);
     return fail(ErrorCode::kInvalidArgument, "{}:{}:{}: {}", name, error.mark.line + 1,
                 error.mark.column + 1, error.msg);
