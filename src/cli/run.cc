@@ -341,8 +341,9 @@ const Command kRun{
     .detail =
         "Emulates a training job: accelerators take batches, wait for each other "
         "and \"compute\" for the workload's time, while the loader reads, checks "
-        "and decodes real files. Exit code 0: the AU meets metric.au or could not be "
-        "not; 130: interrupted, the partial result is written.",
+        "and decodes real files. Exit code 0: the AU meets metric.au, or there "
+        "was none to judge; 3: it does not, or more than 1 % of the samples were bad; 130: "
+        "interrupted, the partial result is written.",
     .positionals = kPositionals,
     .flags = kFlags,
     .run = run,
