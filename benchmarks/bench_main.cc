@@ -165,23 +165,26 @@ class Bench {
                            : Set(settings_, "cosmo", "npz", 256, 2828486, 71311);
   }
 
-  void bytes_rows(const std::string& name, const Set& set) const {
-    set.warm();
+  // The loader against threads that pread in cache-sized pieces.
+  Pair against_pread(const Set& set, Check check, loader::Payload payload) const {
     constexpr uint64_t kPiece = 256 << 10;
-    const Pair pair = interleave(
+    return interleave(
         settings_.rounds,
         [&] {
           return timed([&] {
-            return repeat(
-                [&] { return pread_loop(set.paths, settings_.threads, kPiece, Check::kNone); });
+            return repeat([&] { return pread_loop(set.paths, settings_.threads, kPiece, check); });
           });
         },
         [&] {
           return timed([&] {
-            return set.epochs(kEpochs, *set.store, settings_.threads, loader::Payload::kBytes, 7,
-                              false);
+            return set.epochs(kEpochs, *set.store, settings_.threads, payload, 7, false);
           });
         });
+  }
+
+  void bytes_rows(const std::string& name, const Set& set) const {
+    set.warm();
+    const Pair pair = against_pread(set, Check::kNone, loader::Payload::kBytes);
     const std::string rates =
         fmt::format("{} | {}", base::format_bytes_per_second(median_rate(pair.ours)),
                     base::format_bytes_per_second(median_rate(pair.floor)));
@@ -216,21 +219,7 @@ class Bench {
   void decode_npz() const {
     const Set set = big();
     set.warm();
-    constexpr uint64_t kPiece = 256 << 10;
-    const Pair pair = interleave(
-        settings_.rounds,
-        [&] {
-          return timed([&] {
-            return repeat(
-                [&] { return pread_loop(set.paths, settings_.threads, kPiece, Check::kCrc32); });
-          });
-        },
-        [&] {
-          return timed([&] {
-            return set.epochs(kEpochs, *set.store, settings_.threads, loader::Payload::kDecode, 7,
-                              false);
-          });
-        });
+    const Pair pair = against_pread(set, Check::kCrc32, loader::Payload::kDecode);
     report({"decode, npz 150 MB: CPU", "<= 1.25", 1.25, false, cpu_ratio(pair),
             fmt::format("{:.1f} | {:.1f} ms per 163 MB; {} | {}",
                         163e9 * median_cpu_per_amount(pair.ours),

@@ -294,7 +294,7 @@ TEST_F(Runs, SearchFindsTheCountThatStillPasses) {
       [&](const Attempt& a, const RunResult&) { tried.push_back(a.accelerators); }, {});
   ASSERT_TRUE(found.ok()) << found.error().message;
   EXPECT_EQ(found->accelerators, 1);
-  EXPECT_TRUE(found->is_limit_reached);
+  EXPECT_EQ(found->stopped_by, "gate");
   EXPECT_EQ(tried, (std::vector<int>{1, 2}));
 }
 

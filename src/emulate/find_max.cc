@@ -38,14 +38,13 @@ Result<MaximumFound> find_max_accelerators(
   int low = 0;           // passed
   int high = limit + 1;  // failed, or not to be tried
   int next = 1;
-  found.is_limit_reached = false;
   found.stopped_by = "limit";
   while (high - low > 1) {
     const int count = next;
     Result<Attempted> tried = attempt(request, count, observer, stop, found);
     if (!tried.ok() && tried.error().code == ErrorCode::kInvalidArgument && low > 0) {
       high = count;  // the data set does not fill a step of so many
-      if (!found.is_limit_reached) found.stopped_by = "data set";
+      if (found.stopped_by != "gate") found.stopped_by = "data set";
       if (high - low <= 1) break;
       next = low + (high - low) / 2;
       continue;
@@ -59,10 +58,9 @@ Result<MaximumFound> find_max_accelerators(
       low = count;
     } else {
       high = count;
-      found.is_limit_reached = true;
       found.stopped_by = "gate";
     }
-    next = found.is_limit_reached || low * 2 >= high ? low + (high - low) / 2 : low * 2;
+    next = found.stopped_by == "gate" || low * 2 >= high ? low + (high - low) / 2 : low * 2;
   }
   found.accelerators = low;
   return found;

@@ -40,7 +40,6 @@ struct Attempt {
 
 struct MaximumFound {
   int accelerators = 0;           // the largest count that passed; 0 = not even one
-  bool is_limit_reached = true;   // false: no count failed, more may be fed
   std::string stopped_by;         // "gate": a count failed; "limit"; "data set": too few samples
   std::vector<Attempt> attempts;  // in the order they were run
   bool is_interrupted = false;

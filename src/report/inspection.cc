@@ -148,7 +148,6 @@ std::string maximum_json(const emulate::MaximumFound& found) {
   Json json;
   json["schema_version"] = emulate::kSchemaVersion;
   json["accelerators_max"] = found.accelerators;
-  json["is_limit_reached"] = found.is_limit_reached;
   json["stopped_by"] = found.stopped_by;
   json["is_interrupted"] = found.is_interrupted;
   Json& attempts = json["attempts"] = Json::array();

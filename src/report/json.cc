@@ -189,6 +189,8 @@ Json options_json(const RunResult& result) {
               {"payload", options.payload},
               {"cache", options.cache},
               {"on_error", options.on_error},
+              {"errors_max",
+               options.errors_max == UINT64_MAX ? Json("unlimited") : Json(options.errors_max)},
               {"decode_threads", options.decode_threads}};
 }
 

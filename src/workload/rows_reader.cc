@@ -84,7 +84,7 @@ constexpr Row kRows[] = {
      .limits = {.low = 1, .high = 0x1p40},
      .unit = "bytes",
      .fallback = "null",
-     .help = "Bytes that one read of a large record asks for; null leaves it to the store.",
+     .help = "Bytes that neighbouring records read at once may reach; null is 1 MiB.",
      .store = put<&Workload::reader, &Reader::transfer_size>},
     {.key = "reader.preprocess_time",
      .type = Type::kDistribution,
