@@ -164,6 +164,22 @@ TEST(Engine, RanksShareAnEpochWithoutOverlap) {
   }
 }
 
+TEST(Engine, AsReadyDeliversEverySampleOnceInAnyOrder) {
+  Data data("npz", 24);
+  data.slow_down(1);
+  const dataset::Order order = data.order();
+  EngineOptions options;
+  options.batch_size = 2;
+  options.prefetch_batches = 6;
+  options.as_ready = true;
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  std::vector<uint64_t> seen = drain(*engine);
+  std::sort(seen.begin(), seen.end());
+  std::vector<uint64_t> all(24);
+  std::iota(all.begin(), all.end(), uint64_t{0});
+  EXPECT_EQ(seen, all);
+}
+
 TEST(Engine, BeginningAtAPositionGivesTheBatchesThatWouldHaveFollowed) {
   Data data("npz", 20);
   const dataset::Order order = data.order();
