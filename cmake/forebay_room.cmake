@@ -27,9 +27,7 @@ function(forebay_room name)
   if(FOREBAY_BUILD_TESTS AND ROOM_TESTS)
     add_executable(${name}_test ${ROOM_TESTS})
     target_link_libraries(${name}_test PRIVATE forebay_${name} forebay_settings
-      ${ROOM_TEST_LIBRARIES} GTest::gmock GTest::gtest GTest::gtest_main)
-    target_compile_definitions(${name}_test PRIVATE
-      FOREBAY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+      ${ROOM_TEST_LIBRARIES} forebay_test_source_folder GTest::gmock GTest::gtest GTest::gtest_main)
     gtest_discover_tests(${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60
       PROPERTIES TIMEOUT 300 LABELS unit SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
     set_property(GLOBAL APPEND PROPERTY FOREBAY_TEST_PROGRAMS ${name}_test)

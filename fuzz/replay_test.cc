@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/test_folder.h"
 #include "targets.h"
 
 namespace forebay::fuzz {
@@ -16,7 +17,7 @@ class Corpus : public testing::TestWithParam<Target> {};
 
 TEST_P(Corpus, IsReplayedWithoutACrash) {
   int count = 0;
-  const fs::path folder = fs::path(FOREBAY_SOURCE_DIR) / "fuzz/corpus" / GetParam().name;
+  const fs::path folder = fs::path(base::source_folder()) / "fuzz/corpus" / GetParam().name;
   for (const auto& entry : fs::directory_iterator(folder)) {
     std::ifstream file(entry.path(), std::ios::binary);
     std::ostringstream text;

@@ -23,7 +23,7 @@ Result<dataset::GeneratorOptions> generator_options(const workload::Workload& wo
   if (!type)
     return fail(ErrorCode::kInvalidArgument, "dataset.record_element_type: no type named '{}'",
                 data.record_element_type);
-  options.type = *type;
+  options.common.type = *type;
   options.file_prefix = data.file_prefix;
   options.files_train = data.num_files_train;
   options.files_valid = data.num_files_eval;
@@ -33,7 +33,11 @@ Result<dataset::GeneratorOptions> generator_options(const workload::Workload& wo
   options.record_bytes = data.record_length_bytes;
   options.record_bytes_stdev = data.record_length_bytes_stdev;
   options.record_dims = data.record_dims;
-  options.compress = data.compression != "none";
+  const auto compression = formats::compression_from_name(data.compression);
+  if (!compression)
+    return fail(ErrorCode::kInvalidArgument, "dataset.compression: none is named '{}'",
+                data.compression);
+  options.common.compression = *compression;
   options.seed = workload.train.seed;
   return options;
 }

@@ -121,12 +121,11 @@ Result<GeneratorPlan> plan_generation(const GeneratorOptions& options) {
   SideSource sides(options);
   const auto add = [&](std::string_view split, uint64_t count, uint64_t subfolders) -> Status {
     for (uint64_t i = 0; i < count; ++i) {
-      formats::FileSpec spec{.path = file_path(options, split, i, count, subfolders),
-                             .shape = options.record_dims,
-                             .type = options.type,
-                             .sample_count = options.samples_per_file,
-                             .compress = options.compress,
-                             .seed = base::derive_seed(options.seed, plan.files.size())};
+      formats::FileSpec spec = options.common;
+      spec.path = file_path(options, split, i, count, subfolders);
+      spec.shape = options.record_dims;
+      spec.sample_count = options.samples_per_file;
+      spec.seed = base::derive_seed(options.seed, plan.files.size());
       spec.rows = sides.next();
       spec.columns = sides.next();
       FB_TRY(check_payload(spec));

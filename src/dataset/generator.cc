@@ -50,7 +50,7 @@ struct WorkList {
 // Compressed files have no records to point at.
 bool has_side_files(const formats::Format& format, const GeneratorPlan& plan) {
   return format.index_path != nullptr && format.index_text != nullptr && !plan.files.empty() &&
-         !plan.files.front().compress;
+         plan.files.front().compression == formats::Compression::kNone;
 }
 
 // Adds the files below `folder`; a folder that does not exist yet holds none.

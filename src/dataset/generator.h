@@ -23,8 +23,9 @@ struct GeneratorOptions {
   uint64_t samples_per_file = 1;
   double record_bytes = 65536, record_bytes_stdev = 0;  // sizes drawn as DLIO does (seed 10)
   std::vector<uint64_t> record_dims;
-  formats::ElementType type = formats::ElementType::kU8;
-  bool compress = false;
+  // What all files have in common: type, compression, dialect, chunks, table. The plan sets the
+  // rest.
+  formats::FileSpec common{};
   uint64_t seed = 10;  // of contents; sizes always use DLIO's 10 unless size_seed is set
   uint32_t size_seed = 10;
   int threads = 0;   // 0 = number of CPUs available to this process

@@ -112,7 +112,7 @@ TEST(GeneratorPlan, SidesAreAtLeastOne) {
 TEST(GeneratorPlan, RecordDimensionsReplaceTheSquare) {
   GeneratorOptions options = small("npy", 1);
   options.record_dims = {3, 5, 7};
-  options.type = formats::ElementType::kF32;
+  options.common.type = formats::ElementType::kF32;
   const GeneratorPlan plan = plan_generation(options).take();
   EXPECT_THAT(plan.files[0].shape, ElementsAre(3, 5, 7));
   EXPECT_GE(plan.bytes, 3u * 5 * 7 * 4);

@@ -14,6 +14,7 @@
 
 #include "base/crc.h"
 #include "base/random.h"
+#include "base/test_folder.h"
 #include "dataset/generator.h"
 #include "dataset/index_cache.h"
 #include "dataset/store_for_test.h"
@@ -42,14 +43,6 @@ constexpr bool kIsSanitized = false;
 // A folder of its own, removed afterwards.
 class ScratchFolder {
  public:
-  ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "forebay_XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~ScratchFolder() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   void write(const std::string& name, const std::string& content = "x") const {
     std::filesystem::create_directories((path_ / name).parent_path());
@@ -58,7 +51,8 @@ class ScratchFolder {
   std::string string() const { return path_.string(); }
 
  private:
-  std::filesystem::path path_;
+  const base::TestFolder folder_{"index"};
+  const std::filesystem::path path_ = folder_.path();
 };
 
 std::vector<std::string> paths(const Index& index) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/test_folder.h"
 #include "dataset/generator.h"
 #include "emulate/find_max.h"
 #include "emulate/inspection.h"
@@ -24,13 +25,6 @@ using testing::HasSubstr;
 
 class Runs : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = testing::TempDir() + "forebay_emulate_" + info->name();
-    std::filesystem::remove_all(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   void generate(uint64_t train, uint64_t valid = 0, double bytes = 2000) {
     dataset::GeneratorOptions options;
     options.format = formats::find_format("npz");
@@ -72,7 +66,8 @@ class Runs : public testing::Test {
     return result.ok() ? Error{} : result.error();
   }
 
-  std::string folder_;
+  const base::TestFolder own_{"emulate"};
+  const std::string folder_ = own_ / "data";
 };
 
 TEST_F(Runs, EveryAcceleratorDoesTheSameStepsAndTheRestIsReported) {

@@ -1,4 +1,4 @@
-// Element types and array sizes of format.h.
+// Element types, compressions and array sizes of format.h.
 #include <array>
 
 #include "base/error.h"
@@ -28,7 +28,20 @@ constexpr std::array<ElementInfo, 14> kElements{{{ElementType::kU8, 1, "uint8"},
                                                  {ElementType::kC64, 8, "complex64"},
                                                  {ElementType::kC128, 16, "complex128"}}};
 
+constexpr std::array<std::string_view, 6> kCompressionNames{"none", "gzip", "lzf",
+                                                            "bz2",  "zip",  "xz"};
+
 }  // namespace
+
+std::string_view compression_name(Compression compression) {
+  return kCompressionNames[static_cast<size_t>(compression)];
+}
+
+std::optional<Compression> compression_from_name(std::string_view name) {
+  for (size_t i = 0; i < kCompressionNames.size(); ++i)
+    if (kCompressionNames[i] == name) return static_cast<Compression>(i);
+  return std::nullopt;
+}
 
 size_t element_bytes(ElementType type) {
   return kElements[static_cast<size_t>(type)].bytes;
@@ -56,6 +69,12 @@ Result<uint64_t> array_bytes(const ArrayLayout& layout) {
     bytes *= dimension;
   }
   return bytes;
+}
+
+Result<std::shared_ptr<const DecodedBlock>> Reader::decode_block(
+    std::string_view path, std::span<const std::byte> /*bytes*/, const FileIndex& /*index*/,
+    const Block& /*block*/) {
+  return fail(ErrorCode::kUnsupported, "{}: this format has no blocks", path);
 }
 
 }  // namespace forebay::formats

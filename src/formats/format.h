@@ -66,11 +66,19 @@ enum class Access {
   kWholeFile,  // one sample: the file
   kExtents,    // several samples, each a range of bytes of its own
   kTogether,   // several samples that only come by reading the file whole (compressed, interleaved)
+  kBlocks,     // several samples in units that are read and decoded at once (chunks, row groups)
 };
 
 struct Extent {
   uint64_t offset = 0;
   uint64_t length = 0;
+};
+
+// A unit of reading: samples [first_sample, first_sample + sample_count) come from the bytes of
+// `extents`, put one after the other in this order.
+struct Block {
+  uint64_t first_sample = 0, sample_count = 0;
+  std::vector<Extent> extents{};
 };
 
 struct FileIndex {
@@ -79,12 +87,26 @@ struct FileIndex {
   std::vector<Extent> extents{};  // kExtents: one per sample, framing included
   // npy and npz with kExtents: the layout of every extent, which has no header of its own.
   std::optional<ArrayLayout> extent_array{};
+  std::vector<Block> blocks{};  // kBlocks: in the order of their samples, none empty, no gaps
+  // What else the reader needs to know of the file (filters, column chunks), in a form only it
+  // reads; equal for files that are laid out alike where the format allows.
+  std::string detail{};
 };
 
 // What the caller knows of a data set's files; formats that need none ignore it.
 struct FormatOptions {
   uint64_t samples_per_file = 1;  // expected; more than one makes npz and npy split their last axis
   uint64_t record_bytes = 0;      // raw: fixed record size; 0 = the file is one record
+  std::vector<std::string> columns{};  // parquet: those to read; empty = all
+};
+
+// A block after decoding. Immutable; safe to use from any thread.
+class DecodedBlock {
+ public:
+  virtual ~DecodedBlock() = default;
+  // `sample` counts from the block's first; the record's bytes live as long as this object.
+  virtual Result<Record> at(uint64_t sample) const = 0;
+  virtual uint64_t bytes() const = 0;  // decoded, of all samples
 };
 
 // Checks bytes as they pass, without keeping them. Give it to one read of a whole file, then
@@ -108,8 +130,28 @@ class Reader {
   virtual Result<Record> read(std::string_view path, std::span<const std::byte> bytes,
                               const FileIndex& index, uint64_t sample_in_file) = 0;
 
+  // For kBlocks, in the place of read(): `bytes` is the block's extents one after the other.
+  virtual Result<std::shared_ptr<const DecodedBlock>> decode_block(std::string_view path,
+                                                                   std::span<const std::byte> bytes,
+                                                                   const FileIndex& index,
+                                                                   const Block& block);
+
   // Null when the format has nothing to check in passing.
   virtual std::unique_ptr<StreamCheck> make_stream_check() { return nullptr; }
+};
+
+enum class Compression { kNone, kGzip, kLzf, kBz2, kZip, kXz };
+std::string_view compression_name(Compression compression);  // DLIO's: "none", "gzip"
+std::optional<Compression> compression_from_name(std::string_view name);
+
+// Whose layout a file is made in, where the three programs of that name differ.
+enum class Dialect { kDlioMain, kMlpsV2, kMlpsV3 };
+
+// A column of a parquet file that is made.
+struct Column {
+  std::string name;
+  ElementType type = ElementType::kU8;
+  uint64_t values = 1;  // per row: 1 = a scalar, more = a list of fixed size
 };
 
 // What to put into a generated file.
@@ -119,8 +161,15 @@ struct FileSpec {
   std::vector<uint64_t> shape{};   // when not empty: overrides rows x columns (dataset.record_dims)
   ElementType type = ElementType::kU8;
   uint64_t sample_count = 1;
-  bool compress = false;  // dataset.compression: zip (npz) or gzip (tfrecord)
-  uint64_t seed = 0;      // of this file: same seed, same bytes
+  Compression compression = Compression::kNone;
+  int compression_level = 4;
+  Dialect dialect = Dialect::kDlioMain;
+  uint64_t seed = 0;                   // of this file: same seed, same bytes
+  std::vector<uint64_t> chunk_dims{};  // hdf5: shape of a chunk; empty = contiguous
+  std::vector<uint64_t> max_shape{};   // hdf5: largest shape; empty = the shape itself
+  uint64_t datasets_per_record = 1;    // hdf5: dataset.hdf5.num_dset_per_record
+  std::vector<Column> table{};         // parquet: its columns
+  uint64_t row_group_rows = 1024;      // parquet
 };
 
 struct Format {
@@ -133,6 +182,9 @@ struct Format {
   Result<FileIndex> (*index)(storage::Store& store, const storage::FileInfo& file,
                              const FormatOptions& options);
   std::unique_ptr<Reader> (*make_reader)(const FormatOptions& options);
+
+  // What dataset.compression may say of files that are made; kNone is always among them.
+  std::span<const Compression> compressions;
 
   // Writes the file whole through `writer` (append, patch); the caller syncs and publishes.
   Status (*write)(storage::Writer& writer, bool can_patch, const FileSpec& spec);

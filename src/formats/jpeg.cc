@@ -14,6 +14,7 @@
 namespace forebay::formats {
 namespace {
 
+constexpr Compression kCompressions[] = {Compression::kNone};
 constexpr std::string_view kExtensions[] = {"jpeg", "jpg", "jpe"};
 constexpr uint64_t kSideMax = 65500;  // the library's limit, below the format's 65535
 constexpr int kQuality = 75;          // Pillow's default, which DLIO uses
@@ -80,6 +81,7 @@ const Format kJpeg{.name = "jpeg",
                    .make_reader = [](const FormatOptions&) -> std::unique_ptr<Reader> {
                      return std::make_unique<JpegReader>();
                    },
+                   .compressions = kCompressions,
                    .write = write,
                    .estimate_bytes = estimate_bytes,
                    .index_path = nullptr,

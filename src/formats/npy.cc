@@ -13,6 +13,7 @@
 namespace forebay::formats {
 namespace {
 
+constexpr Compression kCompressions[] = {Compression::kNone};
 constexpr std::string_view kExtensions[] = {"npy"};
 
 bool recognises(std::span<const std::byte> head) {
@@ -85,6 +86,7 @@ const Format kNpy{.name = "npy",
                   .make_reader = [](const FormatOptions&) -> std::unique_ptr<Reader> {
                     return std::make_unique<NpyReader>();
                   },
+                  .compressions = kCompressions,
                   .write = write,
                   .estimate_bytes = estimate_bytes,
                   .index_path = nullptr,

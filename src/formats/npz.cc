@@ -16,6 +16,7 @@
 namespace forebay::formats {
 namespace {
 
+constexpr Compression kCompressions[] = {Compression::kNone, Compression::kZip};
 constexpr std::string_view kExtensions[] = {"npz"};
 
 bool recognises(std::span<const std::byte> head) {
@@ -148,6 +149,7 @@ const Format kNpz{.name = "npz",
                   .make_reader = [](const FormatOptions&) -> std::unique_ptr<Reader> {
                     return std::make_unique<NpzReader>();
                   },
+                  .compressions = kCompressions,
                   .write = write_npz,
                   .estimate_bytes = npz_bytes,
                   .index_path = nullptr,

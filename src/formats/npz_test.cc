@@ -277,7 +277,7 @@ TEST(Npz, LabelsTellHowManySamplesThereAre) {
                         .rows = 300,
                         .columns = 300,
                         .sample_count = 3,
-                        .compress = compress,
+                        .compression = compress ? Compression::kZip : Compression::kNone,
                         .seed = 1};
     ASSERT_TRUE(write_with(kNpz, store, spec.path, spec).ok());
     const auto info = store.stat("f.npz").value();

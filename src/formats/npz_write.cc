@@ -73,7 +73,7 @@ Status produce(const MemberPlan& plan, const FileSpec& spec, const ByteSink& sin
   member.bytes = 0;
   member.compressed_bytes = 0;
   std::optional<Deflater> deflater;
-  if (spec.compress) deflater.emplace(DeflateWrapper::kNone);
+  if (spec.compression != Compression::kNone) deflater.emplace(DeflateWrapper::kNone);
   const ByteSink counted = [&](std::span<const std::byte> piece) {
     member.compressed_bytes += piece.size();
     return sink(piece);
@@ -204,7 +204,7 @@ Status write_npz(storage::Writer& writer, bool can_patch, const FileSpec& spec) 
   uint64_t offset = 0;
   for (const MemberPlan& plan : plan_members(spec)) {
     ZipMember member{.name = plan.name,
-                     .method = spec.compress ? kZipDeflated : kZipStored,
+                     .method = spec.compression != Compression::kNone ? kZipDeflated : kZipStored,
                      .header_offset = offset};
     if (!can_patch) FB_TRY(produce(plan, spec, drop, member));
     FB_TRY(writer.append(local_header(member).bytes()));
@@ -222,7 +222,8 @@ uint64_t npz_bytes(const FileSpec& spec) {
   uint64_t offset = 0;
   for (const MemberPlan& plan : plan_members(spec)) {
     const uint64_t bytes = plan.header.size() + plan.data_bytes;
-    const uint64_t in_file = spec.compress ? Deflater::bytes_max(bytes) : bytes;
+    const uint64_t in_file =
+        spec.compression != Compression::kNone ? Deflater::bytes_max(bytes) : bytes;
     members.push_back(
         {.name = plan.name, .compressed_bytes = in_file, .bytes = bytes, .header_offset = offset});
     offset += kLocalTotal + in_file;

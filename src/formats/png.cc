@@ -16,6 +16,7 @@
 namespace forebay::formats {
 namespace {
 
+constexpr Compression kCompressions[] = {Compression::kNone};
 constexpr std::string_view kExtensions[] = {"png"};
 constexpr uint64_t kSideMax = 0x7fffffff;
 constexpr size_t kStoredBytesMax = 65535;  // of one stored deflate block
@@ -147,6 +148,7 @@ const Format kPng{.name = "png",
                   .make_reader = [](const FormatOptions&) -> std::unique_ptr<Reader> {
                     return std::make_unique<PngReader>();
                   },
+                  .compressions = kCompressions,
                   .write = write,
                   .estimate_bytes = estimate_bytes,
                   .index_path = nullptr,

@@ -9,6 +9,7 @@
 namespace forebay::formats {
 namespace {
 
+constexpr Compression kCompressions[] = {Compression::kNone};
 constexpr std::string_view kExtensions[] = {"raw", "bin"};
 
 bool recognises(std::span<const std::byte> /*head*/) {
@@ -69,6 +70,7 @@ const Format kRaw{.name = "raw",
                   .make_reader = [](const FormatOptions& options) -> std::unique_ptr<Reader> {
                     return std::make_unique<RawReader>(options.record_bytes);
                   },
+                  .compressions = kCompressions,
                   .write = write,
                   .estimate_bytes = payload_bytes,
                   .index_path = nullptr,

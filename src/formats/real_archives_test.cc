@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/test_folder.h"
 #include "formats/builtin.h"
 #include "formats/npz_check.h"
 #include "formats/npz_members.h"
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 fs::path real_data() {
   const char* from_environment = std::getenv("FOREBAY_REAL_DATA");
   if (from_environment != nullptr) return from_environment;
-  return fs::path(FOREBAY_SOURCE_DIR).parent_path() / "shared/real";
+  return fs::path(base::source_folder()).parent_path() / "shared/real";
 }
 
 std::vector<std::byte> load(const fs::path& path) {

@@ -17,6 +17,7 @@
 namespace forebay::formats {
 namespace {
 
+constexpr Compression kCompressions[] = {Compression::kNone, Compression::kGzip};
 constexpr std::string_view kExtensions[] = {"tfrecord", "tfrecords"};
 
 bool recognises(std::span<const std::byte> head) {
@@ -112,6 +113,7 @@ const Format kTfrecord{.name = "tfrecord",
                        .make_reader = [](const FormatOptions&) -> std::unique_ptr<Reader> {
                          return std::make_unique<TfrecordReader>();
                        },
+                       .compressions = kCompressions,
                        .write = write_tfrecord,
                        .estimate_bytes = tfrecord_bytes,
                        .index_path = tfrecord_index_path,

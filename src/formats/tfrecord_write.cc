@@ -62,7 +62,7 @@ Status write_tfrecord(storage::Writer& writer, bool /*can_patch*/, const FileSpe
   FB_TRY(check_spec(spec));
   const ByteSink append = [&](std::span<const std::byte> piece) { return writer.append(piece); };
   std::optional<Deflater> deflater;
-  if (spec.compress) deflater.emplace(DeflateWrapper::kGzip);
+  if (spec.compression != Compression::kNone) deflater.emplace(DeflateWrapper::kGzip);
   const ByteSink out = [&](std::span<const std::byte> piece) {
     return deflater ? deflater->run(piece, false, append) : append(piece);
   };
@@ -93,7 +93,7 @@ uint64_t tfrecord_bytes(const FileSpec& spec) {
   if (!check_spec(spec).ok()) return UINT64_MAX;
   const uint64_t frame = kFrameBytes + make_shell(record_bytes(spec)).bytes;
   const uint64_t bytes = frame * spec.sample_count;
-  return spec.compress ? Deflater::bytes_max(bytes) : bytes;
+  return spec.compression != Compression::kNone ? Deflater::bytes_max(bytes) : bytes;
 }
 
 }  // namespace forebay::formats

@@ -1,5 +1,6 @@
 // The engine and its public face, over a memory store filled by the formats' own writers.
 #include "forebay/loader.h"
+#include "base/test_folder.h"
 
 #include <fmt/core.h>
 #include <gmock/gmock.h>
@@ -413,9 +414,6 @@ TEST(BufferPool, ReusesBuffersAndOutlivesItself) {
 class LoaderOnFiles : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "forebay_loader_" +
-              testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(folder_);
     auto store = std::move(storage::open_store("local", folder_)).value();
     for (int i = 0; i < 13; ++i) {
       formats::FileSpec file{.path = fmt::format("class{}/{:02}.npy", i % 3, i),
@@ -427,7 +425,6 @@ class LoaderOnFiles : public testing::Test {
       ASSERT_TRUE(writer->publish().ok());
     }
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   LoaderOptions options() const {
     LoaderOptions options;
@@ -449,7 +446,8 @@ class LoaderOnFiles : public testing::Test {
     return seen;
   }
 
-  std::string folder_;
+  const base::TestFolder own_{"loader"};
+  const std::string folder_ = own_ / "data";
 };
 
 TEST_F(LoaderOnFiles, GivesShapesPathsAndBytes) {

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <memory>
 
+#include "base/test_folder.h"
 #include "formats/builtin.h"
 #include "formats/testing_store.h"
 #include "ops/exif.h"
@@ -31,7 +32,7 @@ Bytes bytes_of(std::string_view text) {
 }
 
 Bytes load(const std::string& name) {
-  std::ifstream file(std::string(FOREBAY_SOURCE_DIR) + "/tests/golden/" + name, std::ios::binary);
+  std::ifstream file(base::source_folder() + "/tests/golden/" + name, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   EXPECT_FALSE(text.empty()) << name;
   return bytes_of(text);

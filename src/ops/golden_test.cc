@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/test_folder.h"
 #include "formats/builtin.h"
 #include "formats/testing_store.h"
 #include "ops/decode.h"
@@ -38,7 +39,7 @@ void save(const fs::path& path, std::span<const std::byte> bytes) {
 }
 
 fs::path golden() {
-  return fs::path(FOREBAY_SOURCE_DIR) / "tests/golden";
+  return fs::path(base::source_folder()) / "tests/golden";
 }
 
 // What a .txt file beside the expected elements says.
@@ -206,30 +207,26 @@ class WithPython : public testing::Test {
   void SetUp() override {
     if (std::system("/usr/bin/python3 -c 'import numpy, PIL' >/dev/null 2>&1") != 0)
       GTEST_SKIP() << "/usr/bin/python3 has no numpy or Pillow";
-    folder_ = fs::temp_directory_path() / ("forebay-golden-" + std::to_string(::getpid()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override {
-    if (!folder_.empty()) fs::remove_all(folder_);
   }
   int run(const std::string& script, const std::string& arguments) const {
     const std::string command = "/usr/bin/python3 '" + (golden() / script).string() + "' '" +
                                 folder_.string() + "' " + arguments;
     return std::system(command.c_str());
   }
-  fs::path folder_;
+  const base::TestFolder own_{"golden"};
+  const fs::path folder_ = own_.path();
 };
 
 TEST_F(WithPython, NumpyAndPillowReadWhatWeWrite) {
   formats::TestingStore store;
   const auto write = [&](const formats::Format& format, const std::string& name, bool compress) {
-    const formats::FileSpec spec{.path = name,
-                                 .rows = 32,
-                                 .columns = 30,
-                                 .sample_count = 2,
-                                 .compress = compress,
-                                 .seed = 5};
+    const formats::FileSpec spec{
+        .path = name,
+        .rows = 32,
+        .columns = 30,
+        .sample_count = 2,
+        .compression = compress ? formats::Compression::kZip : formats::Compression::kNone,
+        .seed = 5};
     ASSERT_TRUE(formats::write_with(format, store, name, spec).ok());
     save(folder_ / name, store.get(name));
   };
@@ -247,7 +244,7 @@ TEST_F(WithPython, NumpyAndPillowReadWhatWeWrite) {
 fs::path real_data() {
   const char* from_environment = std::getenv("FOREBAY_REAL_DATA");
   if (from_environment != nullptr) return from_environment;
-  return fs::path(FOREBAY_SOURCE_DIR).parent_path() / "shared/real";
+  return fs::path(base::source_folder()).parent_path() / "shared/real";
 }
 
 std::vector<fs::path> images_below(const std::vector<std::string>& folders) {

@@ -9,12 +9,33 @@
 
 namespace forebay::storage {
 
-Result<std::unique_ptr<Store>> open_store(std::string_view spec, std::string_view root) {
-  const StoreSpec parsed = FB_TRY(parse_store_spec(spec));
+namespace {
+
+Status refuse_secrets(const Driver& driver, const StoreSpec& spec) {
+  for (const StoreOption& option : driver.options) {
+    if (!option.is_secret) continue;
+    for (const auto& [key, value] : spec.options)
+      if (key == option.name)
+        return fail(ErrorCode::kInvalidArgument,
+                    "storage {}: {} is a secret, and this text ends up in results and logs: set it "
+                    "in the environment or in a credentials file",
+                    driver.name, key);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open_store(std::string_view spec, std::string_view root,
+                                          const OptionValues& hidden) {
+  StoreSpec parsed = FB_TRY(parse_store_spec(spec));
   std::vector<std::string_view> names;
   for (const Driver* driver : builtin_drivers()) {
-    if (driver->name == parsed.name) return driver->open(root, parsed.options);
     names.push_back(driver->name);
+    if (driver->name != parsed.name) continue;
+    FB_TRY(refuse_secrets(*driver, parsed));
+    parsed.options.insert(parsed.options.end(), hidden.begin(), hidden.end());
+    return driver->open(root, parsed.options);
   }
   return Error{ErrorCode::kInvalidArgument,
                base::unknown_name_message("storage", parsed.name, names)};

@@ -1,5 +1,6 @@
 // From the text a user types to a store with options, or to an error that helps.
 #include "storage/options.h"
+#include "base/test_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,7 +44,8 @@ TEST(StoreSpec, WhatIsNoOptionIsNamed) {
 }
 
 std::string error_of(const std::string& spec) {
-  const auto store = open_store(spec, testing::TempDir());
+  const base::TestFolder folder("options");
+  const auto store = open_store(spec, folder.path());
   EXPECT_FALSE(store.ok()) << spec;
   if (store.ok()) return "";
   EXPECT_EQ(store.error().code, ErrorCode::kInvalidArgument) << store.error().message;

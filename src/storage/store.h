@@ -157,6 +157,7 @@ struct StoreOption {
   std::string_view unit_and_range;
   std::string_view fallback;  // the value when not given
   std::string_view help;
+  bool is_secret = false;  // refused in a spec, which results and logs repeat
 };
 
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
@@ -172,7 +173,9 @@ struct Driver {
 std::span<const Driver* const> builtin_drivers();
 
 // Opens from "NAME" or "NAME:key=value,key=value" ("slow:over=memory,latency=5ms"). Unknown names
-// and keys are kInvalidArgument and name the nearest known one.
-Result<std::unique_ptr<Store>> open_store(std::string_view spec, std::string_view root);
+// and keys are kInvalidArgument and name the nearest known one. `hidden` are further options, which
+// no description repeats; the only place for secret ones.
+Result<std::unique_ptr<Store>> open_store(std::string_view spec, std::string_view root,
+                                          const OptionValues& hidden = {});
 
 }  // namespace forebay::storage

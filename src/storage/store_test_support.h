@@ -2,10 +2,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstring>
-#include <filesystem>
 #include <latch>
 #include <memory>
 #include <string>
@@ -13,24 +11,12 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/test_folder.h"
 #include "storage/store.h"
 
 namespace forebay::storage {
 
-class TestFolder {
- public:
-  explicit TestFolder(const std::string& label) {
-    path_ = testing::TempDir() + "forebay-" + label + "-XXXXXX";
-    EXPECT_NE(mkdtemp(path_.data()), nullptr);
-  }
-  ~TestFolder() { std::filesystem::remove_all(path_); }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using base::TestFolder;
 
 inline std::span<const std::byte> bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/test_folder.h"
 #include "sys/file.h"
 
 namespace forebay::sys {
@@ -24,12 +25,7 @@ using testing::HasSubstr;
 
 class WalkTest : public testing::Test {
  protected:
-  WalkTest() {
-    std::string name = testing::TempDir() + "forebay-walk-XXXXXX";
-    root_ = mkdtemp(name.data());
-    folder_ = open_file(kCurrentFolder, root_, OpenMode::kFolder).take();
-  }
-  ~WalkTest() override { std::filesystem::remove_all(root_); }
+  WalkTest() { folder_ = open_file(kCurrentFolder, root_, OpenMode::kFolder).take(); }
 
   void put(const std::string& name, const std::string& text = "x") {
     std::filesystem::create_directories(std::filesystem::path(root_ + "/" + name).parent_path());
@@ -49,7 +45,8 @@ class WalkTest : public testing::Test {
     return out;
   }
 
-  std::string root_;
+  const base::TestFolder own_{"walk"};
+  const std::string root_ = own_.path();
   ScopedFd folder_;
 };
 

@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/test_folder.h"
+
 namespace forebay::sys {
 namespace {
 
@@ -25,19 +27,15 @@ using testing::HasSubstr;
 
 class FileTest : public testing::Test {
  protected:
-  FileTest() {
-    std::string name = testing::TempDir() + "forebay-file-XXXXXX";
-    root_ = mkdtemp(name.data());
-    folder_ = open_file(kCurrentFolder, root_, OpenMode::kFolder).take();
-  }
-  ~FileTest() override { std::filesystem::remove_all(root_); }
+  FileTest() { folder_ = open_file(kCurrentFolder, root_, OpenMode::kFolder).take(); }
 
   void put(const std::string& name, const std::string& text) {
     std::filesystem::create_directories(std::filesystem::path(root_ + "/" + name).parent_path());
     std::ofstream(root_ + "/" + name, std::ios::binary) << text;
   }
 
-  std::string root_;
+  const base::TestFolder own_{"file"};
+  const std::string root_ = own_.path();
   ScopedFd folder_;
 };
 

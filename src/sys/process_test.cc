@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/test_folder.h"
 #include "sys/host.h"
 #include "sys/page_cache.h"
 #include "sys/stop_signal.h"
@@ -42,7 +43,8 @@ TEST(Host, SaysWhatIsThere) {
 }
 
 TEST(PageCache, EvictedFileIsReportedAsAbsentAndLoadedAsPresent) {
-  std::string path = std::string(FOREBAY_SOURCE_DIR) + "/build/page_cache_test.bin";
+  std::string path =
+      base::source_folder() + "/build/page_cache_" + std::to_string(process_id()) + ".bin";
   std::ofstream(path) << std::string(1 << 20, 'x');
   if (is_memory_file_system(path)) GTEST_SKIP() << "the build folder lies in memory";
   ASSERT_TRUE(evict_from_page_cache(path).ok());

@@ -7,13 +7,12 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/test_folder.h"
 #include "sys/file.h"
 
 namespace forebay::sys {
@@ -34,12 +33,12 @@ class RingTest : public testing::Test {
     auto opened = Ring::open(8);
     if (!opened.ok()) GTEST_SKIP() << opened.error().message;
     ring_ = std::move(opened).take();
-    path_ = testing::TempDir() + "forebay-ring-" + std::to_string(std::rand());
+    path_ = folder_ / "data";
     std::ofstream(path_) << "0123456789abcdef";
     fd_ = open_file(kCurrentFolder, path_, OpenMode::kRead).take();
   }
-  void TearDown() override { std::filesystem::remove(path_); }
 
+  const base::TestFolder folder_{"ring"};
   std::unique_ptr<Ring> ring_;
   std::string path_;
   ScopedFd fd_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/test_folder.h"
 #include "workload/workload.h"
 
 namespace forebay::workload {
@@ -73,8 +74,9 @@ void expect_in_range(const Workload& workload) {
 TEST(Mutation, OfFilesGivesAWorkloadInRangeOrANamedError) {
   SCOPED_TRACE(seed());
   base::Random random(seed());
-  const std::string path = testing::TempDir() + "forebay_mutation.yaml";
-  const std::string again = testing::TempDir() + "forebay_mutation_again.yaml";
+  const base::TestFolder folder("mutation");
+  const std::string path = folder / "mutation.yaml";
+  const std::string again = folder / "again.yaml";
   const auto builtins = builtin_workloads();
   int accepted = 0, refused = 0;
   for (int i = 0; i < 600; ++i) {
@@ -94,8 +96,6 @@ TEST(Mutation, OfFilesGivesAWorkloadInRangeOrANamedError) {
     ASSERT_TRUE(second.ok()) << second.error().message << "\n" << to_yaml(*resolved);
     EXPECT_TRUE(second->workload == resolved->workload) << to_yaml(*resolved);
   }
-  std::remove(path.c_str());
-  std::remove(again.c_str());
   EXPECT_GT(accepted, 50);
   EXPECT_GT(refused, 50);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/test_folder.h"
 #include "base/text.h"
 #include "workload/workload.h"
 
@@ -56,7 +57,7 @@ const Expectation* expectation_for(const std::string& path) {
 fs::path real_data() {
   const char* folder = std::getenv("FOREBAY_REAL_DATA");
   return folder != nullptr ? fs::path(folder)
-                           : fs::path(FOREBAY_SOURCE_DIR) / ".." / "shared" / "real";
+                           : fs::path(base::source_folder()) / ".." / "shared" / "real";
 }
 
 TEST(RealFiles, LoadOrAreRefusedForTheStatedReason) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/test_folder.h"
 #include "workload/workload.h"
 
 namespace forebay::workload {
@@ -17,14 +18,6 @@ using testing::StartsWith;
 
 class Files : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              ("forebay_workload_" +
-               std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string write(std::string_view text, const std::string& name = "w.yaml") {
     const std::string path = (folder_ / name).string();
     std::ofstream(path, std::ios::binary) << text;
@@ -47,7 +40,8 @@ class Files : public testing::Test {
     return resolved.ok() ? std::move(resolved).value() : Resolved();
   }
 
-  std::filesystem::path folder_;
+  const base::TestFolder own_{"resolve"};
+  const std::filesystem::path folder_ = own_.path();
 };
 
 std::string override_error(const std::string& text) {

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/test_folder.h"
 #include "base/text.h"
 #include "workload/row.h"
 #include "workload/state.h"
@@ -60,15 +61,10 @@ std::vector<std::string> other_values(const Row& row) {
 class EveryKey : public testing::TestWithParam<const Row*> {
  protected:
   // A workload that leaves every key at its default.
-  void SetUp() override {
-    std::string name(testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::replace(name.begin(), name.end(), '/', '_');
-    path_ = testing::TempDir() + "forebay_" + name + ".yaml";
-    std::ofstream(path_) << "workflow: {train: true}\n";
-  }
-  void TearDown() override { std::remove(path_.c_str()); }
+  void SetUp() override { std::ofstream(path_) << "workflow: {train: true}\n"; }
 
-  std::string path_;
+  const base::TestFolder folder_{"key"};
+  const std::string path_ = folder_ / "workload.yaml";
 };
 
 // Values that ask for nothing: "no profiler", "no layers".
@@ -183,7 +179,7 @@ TEST(Schema, DescribesKeysForPeople) {
 }
 
 TEST(Schema, PageOfKeysIsCurrent) {
-  const std::string path = std::string(FOREBAY_SOURCE_DIR) + "/docs/workload-keys.md";
+  const std::string path = base::source_folder() + "/docs/workload-keys.md";
   if (std::getenv("FOREBAY_UPDATE_DOCS") != nullptr) std::ofstream(path) << schema_markdown();
   std::ifstream file(path);
   ASSERT_TRUE(file) << path;

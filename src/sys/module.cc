@@ -1,0 +1,54 @@
+#include "sys/module.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace forebay::sys {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> module_folders() {
+  std::vector<fs::path> folders;
+  if (const char* given = std::getenv("FOREBAY_MODULE_FOLDER"); given != nullptr && *given != '\0')
+    folders.emplace_back(given);
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) return folders;
+  folders.push_back(program.parent_path() / "../lib/forebay");
+  folders.push_back(program.parent_path() / FOREBAY_MODULE_FROM_BIN);
+  return folders;
+}
+
+}  // namespace
+
+Result<void*> find_in_module(std::string_view name, const char* symbol) {
+  const std::string file = fmt::format("forebay_{}.so", name);
+  std::string searched;
+  for (const fs::path& folder : module_folders()) {
+    const fs::path path = (folder / file).lexically_normal();
+    searched += (searched.empty() ? "" : ", ") + path.parent_path().string();
+    if (::access(path.c_str(), F_OK) != 0) continue;
+    // Global: Open MPI's own plug-ins look for its symbols there.
+    void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (module == nullptr) {
+      const char* why = ::dlerror();
+      return fail(ErrorCode::kUnsupported, "{}: {}", path.string(), why ? why : "cannot be loaded");
+    }
+    void* address = ::dlsym(module, symbol);
+    if (address == nullptr)
+      return fail(ErrorCode::kUnsupported, "{}: of another version: it has no {}", path.string(),
+                  symbol);
+    return address;
+  }
+  return fail(ErrorCode::kNotFound, "no module {} in {}", file, searched);
+}
+
+}  // namespace forebay::sys
