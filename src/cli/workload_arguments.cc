@@ -76,8 +76,12 @@ Result<std::string> data_folder(const Arguments& arguments, const workload::Reso
     if (given->empty()) return fail(ErrorCode::kInvalidArgument, "--data needs a folder, not ''");
     return *given;
   }
-  const std::string& folder = resolved.workload.dataset.data_folder;
-  const std::string& root = resolved.workload.storage.storage_root;
+  return data_folder(resolved.workload);
+}
+
+std::string data_folder(const workload::Workload& workload) {
+  const std::string& folder = workload.dataset.data_folder;
+  const std::string& root = workload.storage.storage_root;
   if (folder.starts_with('/') || root.empty() || root == "./" || root == ".") return folder;
   return root.ends_with('/') ? root + folder : root + "/" + folder;
 }

@@ -18,8 +18,11 @@ namespace forebay::cli {
 // The workload and its overrides from the positionals WORKLOAD and KEY=VALUE.
 Result<workload::Resolved> resolve_arguments(const Arguments& arguments);
 
-// --data (kInvalidArgument when empty), or storage.storage_root joined with dataset.data_folder.
+// --data (kInvalidArgument when empty), or what the workload says.
 Result<std::string> data_folder(const Arguments& arguments, const workload::Resolved& resolved);
+
+// storage.storage_root joined with dataset.data_folder.
+std::string data_folder(const workload::Workload& workload);
 
 // The command line again, ready for a shell, but for the flags named.
 std::string command_line(const Arguments& arguments,

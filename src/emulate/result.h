@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -97,6 +98,7 @@ struct EpochResult {
   Figure cpu_seconds_per_gb;
   trace::Histogram read_ns;
   std::vector<RankEpoch> ranks;
+  std::map<std::string, std::string> meminfo;  // of the host when the epoch ended
 };
 
 struct Verdict {

@@ -317,6 +317,7 @@ class Run {
     result.start = static_cast<double>(start - start_ns_) * kNano;
     result.end = static_cast<double>(clock_.now_ns() - start_ns_) * kNano;
     result.cpu_seconds = after.cpu_seconds() - before.cpu_seconds();
+    result.meminfo = sys::meminfo();
     collect(result, plan);
     note_device_bytes(result, before, after);
     for (Rank& rank : ranks_) result.read_ns.merge(rank.engine->take_read_times());

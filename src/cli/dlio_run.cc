@@ -1,0 +1,240 @@
+#include "cli/dlio_run.h"
+
+#include <fmt/core.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/console.h"
+#include "cli/dlio_output.h"
+#include "cli/dlio_tree.h"
+#include "cli/dlio_yaml.h"
+#include "cli/result_folder.h"
+#include "cli/stop_deadline.h"
+#include "cli/version.h"
+#include "cli/workload_arguments.h"
+#include "emulate/runner.h"
+#include "report/dlio_files.h"
+#include "report/dlio_log.h"
+#include "report/text.h"
+#include "sys/process.h"
+#include "sys/stop_signal.h"
+#include "sys/thread.h"
+
+namespace forebay::cli {
+namespace {
+
+using workload::Node;
+
+// Writes a run's lines as it goes, and its files at the end.
+class DlioObserver : public emulate::Observer {
+ public:
+  DlioObserver(DlioOutput& output, StopDeadline& deadline, std::string folder)
+      : output_(output), deadline_(deadline), folder_(std::move(folder)) {}
+
+  void on_start(const emulate::RunResult& so_far) override {
+    started_ = so_far.started_unix_seconds;
+    accelerators_ = so_far.options.accelerators;
+    steps_ = so_far.steps_per_epoch;
+    for (const std::string& warning : so_far.warnings) output_.line(DlioLevel::kWarning, warning);
+    write({report::dlio_steps_line(so_far)}, sys::unix_seconds());
+  }
+
+  void on_tick(const emulate::Progress& progress) override {
+    announce(
+        progress.epoch, progress.is_evaluation,
+        progress.steps_total / static_cast<uint64_t>(accelerators_),
+        sys::unix_seconds() - started_ -
+            1e-9 * static_cast<double>(base::monotonic_clock().now_ns() - progress.epoch_start_ns));
+    show_progress(report::progress_line(progress, accelerators_, base::monotonic_clock().now_ns(),
+                                        stderr_style()));
+  }
+
+  void on_epoch(const emulate::RunResult& so_far, const emulate::EpochResult& epoch) override {
+    announce(epoch.epoch, epoch.is_evaluation, epoch.is_evaluation ? epoch.steps : steps_,
+             epoch.start);
+    const workload::Reader& reader = so_far.resolved.workload.reader;
+    const uint64_t batch = epoch.is_evaluation ? reader.batch_size_eval : reader.batch_size;
+    for (size_t rank = 0; rank < epoch.ranks.size() && output_.shows(DlioLevel::kInfo); ++rank)
+      write(report::dlio_step_lines(epoch, rank, batch), started_, DlioLevel::kInfo);
+    write(report::dlio_epoch_lines(so_far, epoch), started_);
+  }
+
+  void on_end(const emulate::RunResult& result) override {
+    deadline_.hold();
+    written_ = finish(result);
+    code_ = result.is_interrupted ? kExitInterrupted : kExitDone;
+    if (!result.is_interrupted) return;
+    if (!written_.ok()) talk(fmt::format("dlio_benchmark: {}\n", written_.error().message));
+    sys::exit_now(written_.ok() ? code_ : kExitFailed);
+  }
+
+  void on_note(const std::string& text) override { show_progress(text); }
+
+  Status written() const { return written_; }
+  int code() const { return code_; }
+
+ private:
+  void write(const std::vector<report::DlioLine>& lines, double start,
+             DlioLevel level = DlioLevel::kOutput) {
+    for (const report::DlioLine& line : lines) output_.line(level, start + line.seconds, line.text);
+  }
+
+  // The line that an epoch begins with, once.
+  void announce(uint64_t epoch, bool is_evaluation, uint64_t steps, double seconds) {
+    const std::pair<uint64_t, bool> now{epoch, is_evaluation};
+    if (epoch == 0 || now == announced_) return;
+    announced_ = now;
+    write({report::dlio_epoch_start(epoch, is_evaluation, steps, seconds)}, started_);
+  }
+
+  Status finish(const emulate::RunResult& result) {
+    FB_TRY(write_result(folder_, result));
+    output_.line(DlioLevel::kOutput, fmt::format("Saved outputs in {}", folder_));
+    if (!result.error.empty()) output_.line(DlioLevel::kError, result.error);
+    output_.line(DlioLevel::kOutput, "Averaged metric over all steps/epochs");
+    output_.block(DlioLevel::kOutput, report::dlio_metrics(result));
+    if (!result.verdict.limited_by.empty())
+      output_.line(DlioLevel::kOutput, fmt::format("limited by {}: {}", result.verdict.limited_by,
+                                                   result.verdict.limit_evidence));
+    output_.line(DlioLevel::kOutput, "outputs saved in RANKID_output.json");
+    return output_.status();
+  }
+
+  DlioOutput& output_;
+  StopDeadline& deadline_;
+  const std::string folder_;
+  std::pair<uint64_t, bool> announced_{0, false};
+  double started_ = 0;
+  uint64_t steps_ = 0;
+  int accelerators_ = 1;
+  Status written_;
+  int code_ = kExitDone;
+};
+
+std::string text_at(const Node& root, std::string_view path, std::string fallback) {
+  const Node* node = find_in(root, path);
+  return node == nullptr || node->kind != Node::Kind::kScalar || node->text.empty()
+             ? std::move(fallback)
+             : node->text;
+}
+
+// .hydra/config.yaml, hydra.yaml and overrides.yaml, or where hydra.output_subdir says.
+Status write_configuration(const DlioConfig& config) {
+  if (config.output_subdir.empty()) return {};
+  const std::string folder = config.run_dir + "/" + config.output_subdir;
+  Node hydra, overrides;
+  hydra.kind = Node::Kind::kMap;
+  make_in(hydra, "hydra") = config.hydra;
+  overrides.kind = Node::Kind::kList;
+  for (const std::string& text : config.task_overrides) {
+    Node& item = overrides.items.emplace_back();
+    item.kind = Node::Kind::kScalar;
+    item.text = text;
+    item.is_quoted = true;
+  }
+  FB_TRY(write_file_in(folder, "config.yaml", dlio_yaml(config.root)));
+  FB_TRY(write_file_in(folder, "hydra.yaml", dlio_yaml(hydra)));
+  return write_file_in(folder, "overrides.yaml", dlio_yaml(overrides));
+}
+
+struct Job {
+  const workload::Resolved& resolved;
+  DlioOutput& output;
+  std::string folder, data, command;
+
+  const workload::Workflow& workflow() const { return resolved.workload.workflow; }
+};
+
+// summary.json of a run that made data and measured nothing.
+Status write_generation_summary(const Job& job, double start) {
+  emulate::RunResult result;
+  result.resolved = job.resolved;
+  result.resolved.workload.workflow.evaluation = false;
+  result.host = sys::host();
+  result.started_unix_seconds = start;
+  result.wall_seconds = sys::unix_seconds() - start;
+  const workload::Dataset& data = job.resolved.workload.dataset;
+  result.dataset.files = data.num_files_train;
+  result.evaluation_dataset.files = data.num_files_eval;
+  result.dataset.bytes = static_cast<uint64_t>(data.record_length_bytes *
+                                               static_cast<double>(data.num_samples_per_file) *
+                                               static_cast<double>(data.num_files_train));
+  return write_file_in(job.folder, "summary.json", report::dlio_files(result).front().second);
+}
+
+Status generate(const Job& job, std::stop_token stop) {
+  const double start = sys::unix_seconds();
+  job.output.line(DlioLevel::kOutput, "Starting data generation");
+  FB_TRY(generate_data(job.resolved, job.data, 0, false, std::move(stop)));
+  job.output.line(DlioLevel::kOutput, "Generation done");
+  if (job.workflow().train) return {};
+  FB_TRY(write_generation_summary(job, start));
+  return job.output.status();
+}
+
+Result<int> train(const Job& job, StopDeadline& deadline, std::stop_token stop) {
+  emulate::RunRequest request;
+  request.resolved = job.resolved;
+  request.options.data = job.data;
+  request.options.out = job.folder;
+  if (job.resolved.workload.reader.odirect) request.options.storage = "direct";
+  request.version = kVersion;
+  request.command = request.next_base = job.command;
+  DlioObserver observer(job.output, deadline, job.folder);
+  const Result<emulate::RunResult> ran = emulate::run(request, observer, std::move(stop));
+  if (!ran.ok()) return ran.error();
+  FB_TRY(observer.written());
+  if (!ran->error.empty()) return fail(ErrorCode::kIo, "{}", ran->error);
+  return observer.code();
+}
+
+Status check_workflow(const workload::Workflow& workflow) {
+  if (workflow.train || workflow.generate_data) return {};
+  if (workflow.checkpoint)
+    return fail(
+        ErrorCode::kUnsupported,
+        "workflow.checkpoint without workflow.train (writing and reading checkpoints alone) "
+        "is not done yet");
+  return fail(ErrorCode::kInvalidArgument,
+              "nothing to do: set workflow.generate_data or workflow.train to True");
+}
+
+// What the workflow asks for, in DLIO's order.
+Result<int> work(const Job& job, StopDeadline& deadline, std::stop_token stop) {
+  const char* verb = !job.workflow().train ? "Generating data" : "Training";
+  job.output.line(DlioLevel::kOutput, fmt::format("Running DLIO [{}] with 1 process(es)", verb));
+  if (job.workflow().generate_data) FB_TRY(generate(job, stop));
+  if (!job.workflow().train) return kExitDone;
+  const int code = FB_TRY(train(job, deadline, stop));
+  const bool keeps = job.resolved.workload.dataset.keep_files;
+  if (!keeps && job.workflow().generate_data)
+    FB_TRY(remove_data(job.resolved, job.data));
+  else if (!keeps)
+    job.output.line(DlioLevel::kWarning,
+                    "dataset.keep_files: False: the data stays, this run did not make it");
+  return code;
+}
+
+}  // namespace
+
+Result<int> run_dlio(const DlioConfig& config, const workload::Resolved& resolved,
+                     const std::string& command) {
+  sys::StopSignal signal;
+  DlioOutput output(FB_TRY(dlio_log_level()));
+  const workload::Workload& workload = resolved.workload;
+  FB_TRY(check_workflow(workload.workflow));
+  const std::string asked =
+      workload.output.folder.empty() ? config.run_dir : workload.output.folder;
+  const ResultFolder folder = FB_TRY(make_result_folder(asked, workload.name));
+  FB_TRY(write_configuration(config));
+  const std::string log = text_at(config.resolved, "workload.output.log_file", "dlio.log");
+  FB_TRY(output.open_file(log.starts_with('/') ? log : folder.path + "/" + log));
+  for (const std::string& warning : config.warnings) output.line(DlioLevel::kWarning, warning);
+  StopDeadline deadline(signal.token(), folder);
+  const Job job{resolved, output, folder.path, data_folder(workload), command};
+  const Result<int> code = work(job, deadline, signal.token());
+  if (!code.ok()) output.line(DlioLevel::kError, code.error().message);
+  return code;
+}
+
+}  // namespace forebay::cli
