@@ -47,7 +47,6 @@ bool is_integer(std::string_view text) {
   const size_t colon = text.find(':');
   if (colon != std::string_view::npos)  // base 60
     return colon > 0 && text.back() != ':' && text[0] != '0' && all_of(text, "0123456789_:");
-  if (text[0] == '0' && text.size() > 1) return all_of(text, "01234567_");
   return all_of(text, kDigits);
 }
 
