@@ -1,7 +1,5 @@
 // forebay run: emulates a training job's I/O.
 #include <array>
-#include <atomic>
-#include <limits>
 #include <optional>
 
 #include "base/clock.h"
@@ -9,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/result_folder.h"
+#include "cli/stop_deadline.h"
 #include "cli/version.h"
 #include "cli/workload_arguments.h"
 #include "dataset/generator.h"
@@ -164,39 +163,6 @@ int exit_code_of(const emulate::RunResult& result) {
                       outcome == emulate::Verdict::Outcome::kNotMeasured;
   return is_met ? kExitDone : kExitGateNotMet;
 }
-
-// Ends the process when a stop request meets storage that does not answer: a listing or an fsync
-// can hang where no stop token reaches. Nothing happens once hold() was called.
-class StopDeadline {
- public:
-  StopDeadline(std::stop_token asked, const ResultFolder& folder) {
-    auto thread = sys::start_thread("stop-deadline", [this, asked, &folder](std::stop_token own) {
-      base::Clock& clock = base::monotonic_clock();
-      const int64_t forever = std::numeric_limits<int64_t>::max() / 2;
-      const std::stop_callback forward(asked, [this] { wake_.request_stop(); });
-      const std::stop_callback end(own, [this] { wake_.request_stop(); });
-      clock.sleep_until_ns(forever, wake_.get_token());
-      if (own.stop_requested() || !clock.sleep_until_ns(clock.now_ns() + kGraceNs, own)) return;
-      if (is_held_.exchange(true)) return;
-      discard_result_folder(folder);
-      talk("forebay: stopped while the storage did not answer; nothing more was measured\n");
-      sys::exit_now(kExitInterrupted);
-    });
-    if (thread.ok()) thread_ = std::move(thread).take();
-  }
-
-  // From now on the caller ends the run itself. Blocks for good if the process is already ending.
-  void hold() {
-    if (is_held_.exchange(true))
-      base::monotonic_clock().sleep_until_ns(std::numeric_limits<int64_t>::max() / 2, {});
-  }
-
- private:
-  static constexpr int64_t kGraceNs = 700'000'000;
-  std::atomic<bool> is_held_{false};
-  std::stop_source wake_;
-  std::jthread thread_;
-};
 
 // Also writes and prints the result at the end. An interrupted run ends there: reads that hang in
 // the storage would hold up an orderly end, and everything is on disk.

@@ -72,6 +72,25 @@ void append_entry(std::string& out, std::string_view previous, std::string_view 
   out += fmt::format("{:{}}{}: {}\n", "", 2 * (parts.size() - 1), parts.back(), line);
 }
 
+// What every value of `state` makes together; `name` holds where no layer names the workload.
+Result<Resolved> finish(State& state, const std::string& name, const std::string& name_origin) {
+  FB_TRY(check_support(state));
+  Resolved resolved;
+  resolved.workload = FB_TRY(make_workload(state));
+  for (const Slot& slot : state.slots()) {
+    resolved.settings.push_back(
+        {std::string(slot.row->key), slot.shown_value(), std::string(slot.row->unit), slot.origin});
+  }
+  if (resolved.workload.name.empty()) {
+    resolved.workload.name = name;
+    Setting& setting = resolved.settings.front();
+    setting.value = quoted_if_needed(name);
+    setting.origin = name_origin;
+  }
+  resolved.warnings = state.take_warnings();
+  return resolved;
+}
+
 }  // namespace
 
 Result<Resolved> resolve(std::string_view source, const std::vector<std::string>& overrides) {
@@ -82,21 +101,16 @@ Result<Resolved> resolve(std::string_view source, const std::vector<std::string>
   for (size_t i = 0; i < overrides.size(); ++i) {
     FB_TRY(state.apply_override(overrides[i], i + 1));
   }
-  FB_TRY(check_support(state));
-  Resolved resolved;
-  resolved.workload = FB_TRY(make_workload(state));
-  for (const Slot& slot : state.slots()) {
-    resolved.settings.push_back(
-        {std::string(slot.row->key), slot.shown_value(), std::string(slot.row->unit), slot.origin});
+  return finish(state, text.name, text.source.origin);
+}
+
+Result<Resolved> resolve_layers(std::string_view name, const std::vector<Layer>& layers) {
+  State state;
+  for (const Layer& layer : layers) {
+    const Source source{.label = layer.label, .origin = layer.origin, .has_lines = layer.has_lines};
+    FB_TRY(state.apply_document(layer.root, source));
   }
-  if (resolved.workload.name.empty()) {
-    resolved.workload.name = text.name;
-    Setting& name = resolved.settings.front();
-    name.value = quoted_if_needed(text.name);
-    name.origin = text.source.origin;
-  }
-  resolved.warnings = state.take_warnings();
-  return resolved;
+  return finish(state, std::string(name), layers.empty() ? "default" : layers[0].origin);
 }
 
 std::string to_yaml(const Resolved& resolved) {

@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "forebay/result.h"
+#include "workload/document.h"
 
 namespace forebay::workload {
 
@@ -153,6 +154,18 @@ struct Resolved {
 // line, key, value, the allowed range and the nearest known key. A value that needs what a later
 // version brings is refused as kUnsupported with the key's name.
 Result<Resolved> resolve(std::string_view source, const std::vector<std::string>& overrides);
+
+// One document of several that are laid over each other, later ones winning.
+struct Layer {
+  Node root;
+  std::string label;      // for messages: "w.yaml", "override 2 '++workload.train.epochs=2'"
+  std::string origin;     // for results: "file w.yaml"
+  bool has_lines = true;  // the nodes' lines are lines of that file
+};
+
+// As resolve(), from documents that somebody else has read. `name` is the workload's unless a layer
+// gives it one.
+Result<Resolved> resolve_layers(std::string_view name, const std::vector<Layer>& layers);
 
 // The resolved workload as YAML that resolve() reads back to the same value, origins as comments.
 std::string to_yaml(const Resolved& resolved);
