@@ -194,8 +194,7 @@ class Run {
                                                         : loader::OnError::kRaise;
     options.errors_max = options_.errors_max;
     options.shared_bad_count = bad_count_;
-    options.format.samples_per_file = workload_.dataset.num_samples_per_file;
-    options.format.record_bytes = static_cast<uint64_t>(workload_.dataset.record_length_bytes);
+    options.format = format_options(workload_);
     if (workload_.reader.transfer_size) options.coalesce_bytes = *workload_.reader.transfer_size;
     if (!workload_.reader.preprocess_time.is_zero())
       options.preprocess_ns = [this](uint64_t epoch, uint64_t sample) {
@@ -416,9 +415,8 @@ class Run {
 
   Status save(uint64_t epoch, uint64_t step) {
     if (!checkpoints_)
-      checkpoints_ = FB_TRY(
-          CheckpointWriter::open(workload_.checkpoint.checkpoint_folder, workload_.model.size_bytes,
-                                 workload_.checkpoint.fsync, workload_.train.seed));
+      checkpoints_ = FB_TRY(CheckpointWriter::open(workload_.checkpoint, workload_.model.size_bytes,
+                                                   workload_.train.seed));
     const int64_t start = clock_.now_ns();
     CheckpointRecord record = FB_TRY(checkpoints_->save(epoch, step, stop_));
     record.start = static_cast<double>(start - start_ns_) * kNano;
