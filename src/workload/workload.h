@@ -74,6 +74,7 @@ struct Reader {
   std::optional<uint64_t> transfer_size;  // bytes per read of large records
   Distribution preprocess_time;           // per sample, on a decode thread
   bool odirect = false;
+  bool in_memory = false;  // reader.read_type: memory
   bool operator==(const Reader&) const = default;
 };
 
