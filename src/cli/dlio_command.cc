@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/dlio_command_line.h"
 #include "cli/dlio_config.h"
@@ -90,6 +91,21 @@ Result<std::string> value_of(const workload::Resolved& resolved, const std::stri
               nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
 }
 
+// The flags of `forebay run` that were given, as that command would have read them.
+Result<Arguments> run_arguments(const DlioCommandLine& line) {
+  std::vector<const char*> words;
+  for (const std::string& flag : line.run_flags) words.push_back(flag.c_str());
+  words.push_back("workload");  // what that command needs and the configuration says here
+  return parse(kRun, words);
+}
+
+Result<workload::Resolved> resolved_workload(const Arguments& flags, const DlioConfig& config) {
+  workload::ResolveOptions options;
+  options.compat = *workload::compat_from_name(*flags.get("--compat"));  // one of its choices
+  options.is_dlio_command = true;
+  return workload::resolve_layers(config.workload, config.layers, options);
+}
+
 }  // namespace
 
 Result<int> dlio_benchmark(std::span<const char* const> words) {
@@ -108,17 +124,17 @@ Result<int> dlio_benchmark(std::span<const char* const> words) {
     FB_TRY(print(text));
     return kExitDone;
   }
-  const workload::Resolved resolved =
-      FB_TRY(workload::resolve_layers(config.workload, config.layers));
-  return run_dlio(config, resolved, command_text("dlio_benchmark", words));
+  const Arguments flags = FB_TRY(run_arguments(line));
+  const workload::Resolved resolved = FB_TRY(resolved_workload(flags, config));
+  return run_dlio(config, resolved, flags, command_text("dlio_benchmark", words));
 }
 
 Result<int> dlio_benchmark_query(std::span<const char* const> words) {
   const DlioCommandLine line = FB_TRY(parse_dlio_command_line(words));
   if (line.action != Action::kRun) return dlio_benchmark(words);
   const DlioConfig config = FB_TRY(compose_dlio_config(line, std::time(nullptr)));
-  const workload::Resolved resolved =
-      FB_TRY(workload::resolve_layers(config.workload, config.layers));
+  const Arguments flags = FB_TRY(run_arguments(line));
+  const workload::Resolved resolved = FB_TRY(resolved_workload(flags, config));
   const std::string key = FB_TRY(queried_key(config));
   const std::string value = FB_TRY(value_of(resolved, key));
   FB_TRY(print(value + "\n"));

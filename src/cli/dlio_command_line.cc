@@ -2,10 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/commands.h"
 #include "workload/builtin_yaml.h"
 
 namespace forebay::cli {
@@ -40,6 +43,20 @@ constexpr std::array<Option, 16> kOptions{{
     {"--query", "", "", "", "that is ++workload.workflow.query=KEY with dlio_benchmark_query"},
 }};
 
+// Of `forebay run`, but for those that the overrides or DLIO's ways replace.
+bool is_run_flag(const Flag& flag) {
+  static constexpr std::array<std::string_view, 8> kReplaced{
+      "--data", "--out",   "--trace",  "--find-max-accelerators", "--max-accelerators",
+      "--json", "--quiet", "--dry-run"};
+  return std::find(kReplaced.begin(), kReplaced.end(), flag.name) == kReplaced.end();
+}
+
+const Flag* find_run_flag(std::string_view name) {
+  for (const Flag& flag : kRun.flags)
+    if (flag.name == name && is_run_flag(flag)) return &flag;
+  return nullptr;
+}
+
 const Option* find_option(std::string_view name) {
   for (const Option& option : kOptions)
     if (option.name == name || (!option.letters.empty() && option.letters == name)) return &option;
@@ -50,6 +67,8 @@ Error unknown_option(std::string_view name) {
   std::vector<std::string_view> known;
   for (const Option& option : kOptions)
     if (option.refusal.empty()) known.push_back(option.name);
+  for (const Flag& flag : kRun.flags)
+    if (is_run_flag(flag)) known.push_back(flag.name);
   const std::string nearest = base::nearest_name(name, known);
   return fail(ErrorCode::kInvalidArgument, "there is no option '{}'{} (all: dlio_benchmark --help)",
               name, nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
@@ -75,7 +94,10 @@ class Parser {
     const size_t equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
     const Option* option = find_option(name);
-    if (option == nullptr) return unknown_option(name);
+    if (option == nullptr) {
+      const Flag* flag = find_run_flag(name);
+      return flag == nullptr ? unknown_option(name) : run_flag(word, *flag);
+    }
     if (!option->refusal.empty())
       return fail(ErrorCode::kUnsupported, "{}: {}", option->name, option->refusal);
     const bool is_optional = option->value.starts_with('[');
@@ -93,6 +115,18 @@ class Parser {
       ++at_;
     }
     return apply(option->name, value);
+  }
+
+  Status run_flag(std::string_view word, const Flag& flag) {
+    std::string text(word);
+    if (!flag.value.empty() && word.find('=') == std::string_view::npos) {
+      if (at_ == words_.size())
+        return fail(ErrorCode::kInvalidArgument, "{} needs a value: {} {}", flag.name, flag.name,
+                    flag.value);
+      text += fmt::format("={}", words_[at_++]);
+    }
+    made_.run_flags.push_back(std::move(text));
+    return {};
   }
 
   static bool is_info_topic(std::string_view word) {
@@ -129,7 +163,14 @@ class Parser {
 }  // namespace
 
 Result<DlioCommandLine> parse_dlio_command_line(std::span<const char* const> words) {
-  return Parser(words).run();
+  std::vector<std::string> added;
+  if (const char* flags = std::getenv("FOREBAY_FLAGS"))
+    for (const std::string_view word : base::split(flags, ' '))
+      if (!base::trim(word).empty()) added.emplace_back(base::trim(word));
+  std::vector<const char*> all;
+  for (const std::string& word : added) all.push_back(word.c_str());
+  all.insert(all.end(), words.begin(), words.end());
+  return Parser(all).run();
 }
 
 std::string dlio_help() {
@@ -154,6 +195,11 @@ std::string dlio_help() {
     if (!option.value.empty()) left += fmt::format(" {}", option.value);
     text += fmt::format("  {:<26} {}\n", left, option.summary);
   }
+  text += "\noptions of `forebay run`, also from the environment's FOREBAY_FLAGS\n";
+  for (const Flag& flag : kRun.flags)
+    if (is_run_flag(flag))
+      text +=
+          fmt::format("  {:<26} {}\n", fmt::format("{} {}", flag.name, flag.value), flag.summary);
   text += "\nworkloads\n ";
   size_t column = 1;
   for (const workload::BuiltinYaml& builtin : workload::builtin_yaml()) {

@@ -22,9 +22,11 @@ struct DlioCommandLine {
   std::string config_dir, config_path;
   std::string config_name = "config";
   std::vector<DlioOverride> overrides;
+  std::vector<std::string> run_flags;  // of `forebay run`: "--payload=bytes"
 };
 
-// kInvalidArgument names the nearest option; kUnsupported for --multirun and its like.
+// Words of the environment's FOREBAY_FLAGS come first, for programs that write the command line
+// themselves. kInvalidArgument names the nearest option; kUnsupported for --multirun and its like.
 Result<DlioCommandLine> parse_dlio_command_line(std::span<const char* const> words);
 
 std::string dlio_help();

@@ -9,6 +9,7 @@
 #include "cli/dlio_tree.h"
 #include "cli/dlio_yaml.h"
 #include "cli/result_folder.h"
+#include "cli/run_options.h"
 #include "cli/stop_deadline.h"
 #include "cli/version.h"
 #include "cli/workload_arguments.h"
@@ -111,13 +112,6 @@ class DlioObserver : public emulate::Observer {
   int code_ = kExitDone;
 };
 
-std::string text_at(const Node& root, std::string_view path, std::string fallback) {
-  const Node* node = find_in(root, path);
-  return node == nullptr || node->kind != Node::Kind::kScalar || node->text.empty()
-             ? std::move(fallback)
-             : node->text;
-}
-
 // .hydra/config.yaml, hydra.yaml and overrides.yaml, or where hydra.output_subdir says.
 Status write_configuration(const DlioConfig& config) {
   if (config.output_subdir.empty()) return {};
@@ -137,51 +131,45 @@ Status write_configuration(const DlioConfig& config) {
   return write_file_in(folder, "overrides.yaml", dlio_yaml(overrides));
 }
 
+// One run: what it is to do and where its lines go.
 struct Job {
-  const workload::Resolved& resolved;
+  emulate::RunRequest request;
   DlioOutput& output;
-  std::string folder, data, command;
 
-  const workload::Workflow& workflow() const { return resolved.workload.workflow; }
+  const workload::Workload& workload() const { return request.resolved.workload; }
+  const std::string& folder() const { return request.options.out; }
 };
 
 // summary.json of a run that made data and measured nothing.
 Status write_generation_summary(const Job& job, double start) {
   emulate::RunResult result;
-  result.resolved = job.resolved;
+  result.resolved = job.request.resolved;
   result.resolved.workload.workflow.evaluation = false;
   result.host = sys::host();
   result.started_unix_seconds = start;
   result.wall_seconds = sys::unix_seconds() - start;
-  const workload::Dataset& data = job.resolved.workload.dataset;
+  const workload::Dataset& data = job.workload().dataset;
   result.dataset.files = data.num_files_train;
   result.evaluation_dataset.files = data.num_files_eval;
   result.dataset.bytes = static_cast<uint64_t>(data.record_length_bytes *
                                                static_cast<double>(data.num_samples_per_file) *
                                                static_cast<double>(data.num_files_train));
-  return write_file_in(job.folder, "summary.json", report::dlio_files(result).front().second);
+  return write_file_in(job.folder(), "summary.json", report::dlio_files(result).front().second);
 }
 
 Status generate(const Job& job, std::stop_token stop) {
   const double start = sys::unix_seconds();
   job.output.line(DlioLevel::kOutput, "Starting data generation");
-  FB_TRY(generate_data(job.resolved, job.data, 0, false, std::move(stop)));
+  FB_TRY(make_data(job.request, false, std::move(stop)));
   job.output.line(DlioLevel::kOutput, "Generation done");
-  if (job.workflow().train) return {};
+  if (job.workload().workflow.train) return {};
   FB_TRY(write_generation_summary(job, start));
   return job.output.status();
 }
 
 Result<int> train(const Job& job, StopDeadline& deadline, std::stop_token stop) {
-  emulate::RunRequest request;
-  request.resolved = job.resolved;
-  request.options.data = job.data;
-  request.options.out = job.folder;
-  if (job.resolved.workload.reader.odirect) request.options.storage = "direct";
-  request.version = kVersion;
-  request.command = request.next_base = job.command;
-  DlioObserver observer(job.output, deadline, job.folder);
-  const Result<emulate::RunResult> ran = emulate::run(request, observer, std::move(stop));
+  DlioObserver observer(job.output, deadline, job.folder());
+  const Result<emulate::RunResult> ran = emulate::run(job.request, observer, std::move(stop));
   if (!ran.ok()) return ran.error();
   FB_TRY(observer.written());
   if (!ran->error.empty()) return fail(ErrorCode::kIo, "{}", ran->error);
@@ -201,14 +189,15 @@ Status check_workflow(const workload::Workflow& workflow) {
 
 // What the workflow asks for, in DLIO's order.
 Result<int> work(const Job& job, StopDeadline& deadline, std::stop_token stop) {
-  const char* verb = !job.workflow().train ? "Generating data" : "Training";
+  const workload::Workflow& workflow = job.workload().workflow;
+  const char* verb = workflow.train ? "Training" : "Generating data";
   job.output.line(DlioLevel::kOutput, fmt::format("Running DLIO [{}] with 1 process(es)", verb));
-  if (job.workflow().generate_data) FB_TRY(generate(job, stop));
-  if (!job.workflow().train) return kExitDone;
+  if (workflow.generate_data) FB_TRY(generate(job, stop));
+  if (!workflow.train) return kExitDone;
   const int code = FB_TRY(train(job, deadline, stop));
-  const bool keeps = job.resolved.workload.dataset.keep_files;
-  if (!keeps && job.workflow().generate_data)
-    FB_TRY(remove_data(job.resolved, job.data));
+  const bool keeps = job.workload().dataset.keep_files;
+  if (!keeps && workflow.generate_data)
+    FB_TRY(remove_data(job.request.resolved, job.request.options.data));
   else if (!keeps)
     job.output.line(DlioLevel::kWarning,
                     "dataset.keep_files: False: the data stays, this run did not make it");
@@ -218,20 +207,24 @@ Result<int> work(const Job& job, StopDeadline& deadline, std::stop_token stop) {
 }  // namespace
 
 Result<int> run_dlio(const DlioConfig& config, const workload::Resolved& resolved,
-                     const std::string& command) {
+                     const Arguments& flags, const std::string& command) {
   sys::StopSignal signal;
   DlioOutput output(FB_TRY(dlio_log_level()));
-  const workload::Workload& workload = resolved.workload;
-  FB_TRY(check_workflow(workload.workflow));
-  const std::string asked =
-      workload.output.folder.empty() ? config.run_dir : workload.output.folder;
-  const ResultFolder folder = FB_TRY(make_result_folder(asked, workload.name));
+  FB_TRY(check_workflow(resolved.workload.workflow));
+  Job job{.request = {}, .output = output};
+  job.request.resolved = resolved;
+  job.request.options = FB_TRY(read_run_options(flags, resolved));
+  job.request.version = kVersion;
+  job.request.command = job.request.next_base = command;
+  const workload::Output& asked = resolved.workload.output;
+  const ResultFolder folder = FB_TRY(make_result_folder(
+      asked.folder.empty() ? config.run_dir : asked.folder, resolved.workload.name));
+  job.request.options.out = folder.path;
   FB_TRY(write_configuration(config));
-  const std::string log = text_at(config.resolved, "workload.output.log_file", "dlio.log");
+  const std::string& log = asked.log_file;
   FB_TRY(output.open_file(log.starts_with('/') ? log : folder.path + "/" + log));
   for (const std::string& warning : config.warnings) output.line(DlioLevel::kWarning, warning);
   StopDeadline deadline(signal.token(), folder);
-  const Job job{resolved, output, folder.path, data_folder(workload), command};
   const Result<int> code = work(job, deadline, signal.token());
   if (!code.ok()) output.line(DlioLevel::kError, code.error().message);
   return code;

@@ -6,13 +6,14 @@
 #include <string>
 
 #include "cli/dlio_config.h"
+#include "cli/flags.h"
 #include "forebay/result.h"
 #include "workload/workload.h"
 
 namespace forebay::cli {
 
-// `command` is the command line, for the record. The exit code.
+// `flags` are those of kRun, `command` is the command line, for the record. The exit code.
 Result<int> run_dlio(const DlioConfig& config, const workload::Resolved& resolved,
-                     const std::string& command);
+                     const Arguments& flags, const std::string& command);
 
 }  // namespace forebay::cli

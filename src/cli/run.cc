@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/result_folder.h"
+#include "cli/run_options.h"
 #include "cli/stop_deadline.h"
 #include "cli/version.h"
 #include "cli/workload_arguments.h"
@@ -138,8 +139,10 @@ class Console : public emulate::Observer {
   const int accelerators_;
 };
 
-Result<emulate::RunOptions> read_options(const Arguments& arguments,
-                                         const workload::Resolved& resolved) {
+}  // namespace
+
+Result<emulate::RunOptions> read_run_options(const Arguments& arguments,
+                                             const workload::Resolved& resolved) {
   emulate::RunOptions options;
   options.data = FB_TRY(data_folder(arguments, resolved));
   options.storage = *arguments.get("--storage");
@@ -167,6 +170,8 @@ Result<emulate::RunOptions> read_options(const Arguments& arguments,
   options.decode_threads = static_cast<int>(FB_TRY(arguments.integer("--decode-threads", 0, 1024)));
   return options;
 }
+
+namespace {
 
 int exit_code_of(const emulate::RunResult& result) {
   if (result.is_interrupted) return kExitInterrupted;
@@ -263,7 +268,8 @@ Result<int> run_once(const Arguments& arguments, emulate::RunRequest& request,
   return console.code();
 }
 
-// workflow.generate_data, and the pause that storage.post_generation_settle_seconds asks for.
+}  // namespace
+
 Status make_data(const emulate::RunRequest& request, bool quiet, std::stop_token stop) {
   FB_TRY(generate_data(request.resolved, request.options.data, 0, quiet, stop));
   const double settle = request.resolved.workload.storage.post_generation_settle_seconds;
@@ -274,6 +280,8 @@ Status make_data(const emulate::RunRequest& request, bool quiet, std::stop_token
     return fail(ErrorCode::kCancelled, "stopped while waiting for the storage to settle");
   return {};
 }
+
+namespace {
 
 Status check_combination(const Arguments& arguments, const workload::Workload& workload) {
   if (!workload.workflow.train)
@@ -291,7 +299,7 @@ Result<int> run(const Arguments& arguments) {
   sys::StopSignal signal;
   emulate::RunRequest request;
   request.resolved = FB_TRY(resolve_arguments(arguments));
-  request.options = FB_TRY(read_options(arguments, request.resolved));
+  request.options = FB_TRY(read_run_options(arguments, request.resolved));
   request.version = kVersion;
   request.command = command_line(arguments);
   static constexpr std::array<std::string_view, 4> kReplaced{"--accelerators", "--out", "--trace",
