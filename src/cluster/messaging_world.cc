@@ -230,13 +230,20 @@ Status MessagingWorld::send_to_others(Kind kind, std::string_view bytes) {
 
 // Takes what has come. Whoever waits does this; between calls the listener does.
 Status MessagingWorld::pump() {
-  if (has_ended_) return {};
-  while (true) {
+  while (!has_ended_) {
     Result<std::optional<Channel::Message>> next = channel_->receive();
-    const std::optional<Channel::Message> message = FB_TRY(std::move(next));
-    if (!message) return {};
-    FB_TRY(take(message->from, message->bytes));
+    Status taken;
+    if (!next.ok())
+      taken = next.error();
+    else if (!*next)
+      return {};
+    else
+      taken = take((*next)->from, (*next)->bytes);
+    if (taken.ok()) continue;
+    if (!failure_) failure_ = taken.error();
+    return taken;
   }
+  return {};
 }
 
 Status MessagingWorld::take(int from, std::string_view message) {
@@ -538,8 +545,7 @@ void MessagingWorld::listen(const std::stop_token& own) {
     bool has_failed = false;
     {
       const base::MutexLock lock(mutex_);
-      const Status pumped = pump();
-      if (!pumped.ok() && !failure_) failure_ = pumped.error();
+      pump().ignore("it is the failure now");
       has_failed = failure_.has_value();
     }
     if (has_failed && !failed_.stop_requested()) failed_.request_stop();
