@@ -85,10 +85,13 @@ inline void run_processes(const std::vector<TestProcess>& processes,
   for (size_t rank = 0; rank < processes.size(); ++rank)
     threads.emplace_back([&, rank] {
       ShiftedClock clock(processes[rank].clock_shift_ns);
-      auto world = open_messaging_world(
-          std::make_unique<PostChannel>(post, static_cast<int>(rank)), clock,
-          {.host = processes[rank].host, .cpu_count = 1,
-           .clock_seconds = clock_seconds, .patience_seconds = 0.05}, {});
+      auto world =
+          open_messaging_world(std::make_unique<PostChannel>(post, static_cast<int>(rank)), clock,
+                               {.host = processes[rank].host,
+                                .cpu_count = 1,
+                                .clock_seconds = clock_seconds,
+                                .patience_seconds = 0.05},
+                               {});
       if (world.ok()) body(**world, clock);
     });
 }

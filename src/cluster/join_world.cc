@@ -13,11 +13,12 @@ namespace {
 Result<std::unique_ptr<Channel>> open_mpi(const sys::Launch& launch) {
   Result<void*> found = sys::find_in_module("mpi", kMpiEntry);
   if (!found.ok())
-    return fail(ErrorCode::kUnsupported,
-                "{} started {} processes, but MPI cannot be used, and without it each of them would "
-                "run the whole job: {}",
-                launch.launcher, launch.size > 0 ? fmt::format("{}", launch.size) : "several",
-                found.error().message);
+    return fail(
+        ErrorCode::kUnsupported,
+        "{} started {} processes, but MPI cannot be used, and without it each of them would "
+        "run the whole job: {}",
+        launch.launcher, launch.size > 0 ? fmt::format("{}", launch.size) : "several",
+        found.error().message);
   char why[512] = {};
   const auto open = reinterpret_cast<OpenMpi>(*found);
   std::unique_ptr<Channel> channel(open(why, sizeof why));

@@ -16,19 +16,19 @@ namespace {
 
 // The first byte of every message.
 enum class Kind : char {
-  kGather = 'g',   // to process 0, in step
-  kAll = 'a',      // from process 0, in step
-  kMeet = 'm',     // to process 0, in step: a moment
-  kMet = 'M',      // from process 0, in step: the latest; whether clocks are measured now
-  kPing = 'p',     // from process 0, answered at once
-  kPong = 'P',     // in step: a moment
-  kOffsets = 'o',  // from process 0, in step
-  kFail = 'f',     // to all, at any time: code, cause
-  kLast = 'l',     // to process 0, once
-  kPost = 'n',     // to process 0, at any time
-  kPatience = 'w', // from process 0: it is waiting for somebody else
-  kClose = 'c',    // to process 0, once
-  kClosed = 'C',   // from process 0, once
+  kGather = 'g',    // to process 0, in step
+  kAll = 'a',       // from process 0, in step
+  kMeet = 'm',      // to process 0, in step: a moment
+  kMet = 'M',       // from process 0, in step: the latest; whether clocks are measured now
+  kPing = 'p',      // from process 0, answered at once
+  kPong = 'P',      // in step: a moment
+  kOffsets = 'o',   // from process 0, in step
+  kFail = 'f',      // to all, at any time: code, cause
+  kLast = 'l',      // to process 0, once
+  kPost = 'n',      // to process 0, at any time
+  kPatience = 'w',  // from process 0: it is waiting for somebody else
+  kClose = 'c',     // to process 0, once
+  kClosed = 'C',    // from process 0, once
 };
 
 // The first gather's words: a process of another version says so before anything else is read.
@@ -124,9 +124,7 @@ class MessagingWorld : public World {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  const std::string& host_of(int rank) const override {
-    return hosts_[static_cast<size_t>(rank)];
-  }
+  const std::string& host_of(int rank) const override { return hosts_[static_cast<size_t>(rank)]; }
 
   Result<std::vector<std::string>> gather(std::string_view mine, std::stop_token stop) override;
   Result<std::vector<std::string>> gather_at_first(std::string_view mine,
@@ -181,8 +179,8 @@ class MessagingWorld : public World {
   void take_failure(int from, std::string_view bytes) FB_REQUIRES(mutex_);
   Result<std::vector<Entry>> await(const std::vector<int>& peers, Kind kind,
                                    const std::stop_token& stop);
-  Status look(const std::vector<int>& peers, Kind kind,
-              std::vector<std::optional<Entry>>& got) FB_REQUIRES(mutex_);
+  Status look(const std::vector<int>& peers, Kind kind, std::vector<std::optional<Entry>>& got)
+      FB_REQUIRES(mutex_);
   void note_wait(int64_t since_ns, const std::vector<int>& peers,
                  const std::vector<std::optional<Entry>>& got) FB_REQUIRES(mutex_);
   bool pump_until(double seconds, const std::function<bool()>& done);
@@ -295,10 +293,9 @@ Status MessagingWorld::look(const std::vector<int>& peers, Kind kind,
     std::deque<Entry>& inbox = inbox_[static_cast<size_t>(peers[i])];
     if (got[i] || inbox.empty()) continue;
     if (inbox.front().kind != kind)
-      return forebay::fail(ErrorCode::kCorruption,
-                           "{} is at another place of the run ('{}', not '{}')",
-                           name_of(*this, peers[i]), static_cast<char>(inbox.front().kind),
-                           static_cast<char>(kind));
+      return forebay::fail(
+          ErrorCode::kCorruption, "{} is at another place of the run ('{}', not '{}')",
+          name_of(*this, peers[i]), static_cast<char>(inbox.front().kind), static_cast<char>(kind));
     got[i] = std::move(inbox.front());
     inbox.pop_front();
   }
@@ -388,8 +385,8 @@ Result<int64_t> MessagingWorld::meet(int64_t moment_ns, std::stop_token stop) {
     }
     {
       const base::MutexLock lock(mutex_);
-      measures = static_cast<double>(clock_.now_ns() - measured_ns_) * kNano >=
-                 options_.clock_seconds;
+      measures =
+          static_cast<double>(clock_.now_ns() - measured_ns_) * kNano >= options_.clock_seconds;
     }
     append_number(bytes, latest);
     append_number<uint8_t>(bytes, measures ? 1 : 0);
@@ -518,14 +515,12 @@ bool MessagingWorld::close(double grace_seconds) {
     });
     if (all_here) all_here = send_to_others(Kind::kClosed, "").ok();
   } else {
-    all_here = send_locked(0, Kind::kClose, "").ok() &&
-               pump_until(grace_seconds, [this]() FB_NO_THREAD_SAFETY_ANALYSIS {
-                 return is_closed_;
-               });
+    all_here =
+        send_locked(0, Kind::kClose, "").ok() &&
+        pump_until(grace_seconds, [this]() FB_NO_THREAD_SAFETY_ANALYSIS { return is_closed_; });
   }
-  const bool all_sent = pump_until(grace_seconds, [this]() FB_NO_THREAD_SAFETY_ANALYSIS {
-    return !channel_->has_unsent();
-  });
+  const bool all_sent = pump_until(
+      grace_seconds, [this]() FB_NO_THREAD_SAFETY_ANALYSIS { return !channel_->has_unsent(); });
   end(all_here && all_sent);
   return all_here && all_sent;
 }
@@ -553,8 +548,7 @@ void MessagingWorld::listen(const std::stop_token& own) {
 }
 
 Status MessagingWorld::start(const std::stop_token& stop) {
-  std::vector<std::string> greetings =
-      FB_TRY(gather(std::string(kGreeting) + options_.host, stop));
+  std::vector<std::string> greetings = FB_TRY(gather(std::string(kGreeting) + options_.host, stop));
   for (size_t i = 0; i < greetings.size(); ++i) {
     if (!std::string_view(greetings[i]).starts_with(kGreeting))
       return forebay::fail(ErrorCode::kUnsupported,
@@ -563,7 +557,8 @@ Status MessagingWorld::start(const std::stop_token& stop) {
   }
   may_spin_ = std::count(hosts_.begin(), hosts_.end(), options_.host) <= options_.cpu_count;
   FB_TRY(measure_clocks(stop));
-  listener_ = FB_TRY(sys::start_thread("world", [this](const std::stop_token& own) { listen(own); }));
+  listener_ =
+      FB_TRY(sys::start_thread("world", [this](const std::stop_token& own) { listen(own); }));
   return {};
 }
 

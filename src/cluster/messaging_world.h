@@ -18,8 +18,8 @@
 namespace forebay::cluster {
 
 struct MessagingOptions {
-  std::string host;           // of this process
-  int cpu_count = 1;          // with fewer than processes on this host, waits never spin
+  std::string host;             // of this process
+  int cpu_count = 1;            // with fewer than processes on this host, waits never spin
   double clock_seconds = 60;    // between two measurements of the clocks
   double patience_seconds = 5;  // after which process 0 tells those who wait that it waits too
 };

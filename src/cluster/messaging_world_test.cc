@@ -33,7 +33,8 @@ TEST(World, EveryProcessGathersWhatAllGaveByRank) {
       for (int round = 0; round < 20; ++round) {
         // Long ones too, and empty ones.
         const auto text = [&](int rank) {
-          return rank == round % size ? "" : std::string(static_cast<size_t>(rank * 500 + round), 'x');
+          return rank == round % size ? ""
+                                      : std::string(static_cast<size_t>(rank * 500 + round), 'x');
         };
         const auto all = world.gather(text(world.rank()), {});
         is_right = is_right && all.ok() && all->size() == static_cast<size_t>(size);
@@ -90,7 +91,8 @@ TEST(World, TheLatestMomentIsFoundAcrossUnequalClocks) {
       const auto latest = world.meet(mine, {});
       ASSERT_TRUE(latest.ok());
       const int64_t truth = start + shift + kSecond + 10'000'000 * last;
-      const int64_t slack = world.clock_offset(1).uncertainty_ns + world.clock_offset(2).uncertainty_ns;
+      const int64_t slack =
+          world.clock_offset(1).uncertainty_ns + world.clock_offset(2).uncertainty_ns;
       if (world.rank() == last) {
         EXPECT_EQ(*latest, mine);  // exactly: the last one has waited for nobody
       } else {
@@ -177,8 +179,7 @@ TEST(World, SomebodyWhoDoesNotComeIsNamedAndNotWaitedForAtTheEnd) {
     std::stop_source stop;
     std::jthread watcher([&] {
       if (world.rank() != 0) return;
-      while (world.waits_for(0.1).empty())
-        clock.sleep_until_ns(clock.now_ns() + 10'000'000, {});
+      while (world.waits_for(0.1).empty()) clock.sleep_until_ns(clock.now_ns() + 10'000'000, {});
       EXPECT_EQ(world.waits_for(0.1), "rank 2 on host2");
       stop.request_stop();
     });

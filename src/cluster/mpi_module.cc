@@ -41,10 +41,9 @@ class MpiChannel : public Channel {
                   bytes.size());
     Sending& sending = sending_.emplace_back();
     sending.bytes = std::move(bytes);
-    return checked(
-        MPI_Isend(sending.bytes.data(), static_cast<int>(sending.bytes.size()), MPI_BYTE, to, kTag,
-                  MPI_COMM_WORLD, &sending.request),
-        "MPI_Isend");
+    return checked(MPI_Isend(sending.bytes.data(), static_cast<int>(sending.bytes.size()), MPI_BYTE,
+                             to, kTag, MPI_COMM_WORLD, &sending.request),
+                   "MPI_Isend");
   }
 
   Result<std::optional<Message>> receive() override {
@@ -84,8 +83,8 @@ class MpiChannel : public Channel {
     int found = 0;
     MPI_Message handle = MPI_MESSAGE_NULL;
     MPI_Status status;
-    FB_TRY(checked(
-        MPI_Improbe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &found, &handle, &status), "MPI_Improbe"));
+    FB_TRY(checked(MPI_Improbe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &found, &handle, &status),
+                   "MPI_Improbe"));
     if (found == 0) return {};
     int length = 0;
     MPI_Get_count(&status, MPI_BYTE, &length);

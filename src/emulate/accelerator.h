@@ -1,6 +1,7 @@
 // One emulated accelerator: takes a batch, "computes" until a deadline, meets the others, goes on.
 //
-// Each accelerator runs on a thread of its own. Accelerators are numbered over all processes of a run.
+// Each accelerator runs on a thread of its own. Accelerators are numbered over all processes of a
+// run.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,8 @@ Items items_of(std::string_view bytes) {
 }
 
 // "train.epochs is 5, rank 0 on host0 has 2"; "" when nothing differs.
-std::string first_difference(const Items& first, const Items& other, const std::string& first_name) {
+std::string first_difference(const Items& first, const Items& other,
+                             const std::string& first_name) {
   for (size_t i = 0; i < std::max(first.size(), other.size()); ++i) {
     if (i >= other.size() || (i < first.size() && first[i].first != other[i].first))
       return fmt::format("it knows no {}, as {} does", first[std::min(i, first.size() - 1)].first,
@@ -75,8 +76,7 @@ std::map<std::string, std::string> sizes_of(std::string_view text) {
   std::map<std::string, std::string> sizes;
   for (const std::string_view line : base::split(text, '\n')) {
     const size_t tab = line.rfind('\t');
-    if (tab != std::string_view::npos)
-      sizes.emplace(line.substr(0, tab), line.substr(tab + 1));
+    if (tab != std::string_view::npos) sizes.emplace(line.substr(0, tab), line.substr(tab + 1));
   }
   return sizes;
 }
@@ -101,8 +101,8 @@ Status agree_on(const Items& mine, cluster::World& world, std::stop_token stop) 
   const std::vector<std::string> all = FB_TRY(world.gather(text_of(mine), std::move(stop)));
   const Items first = items_of(all[0]);
   for (int rank = 1; rank < world.size(); ++rank) {
-    const std::string difference = first_difference(
-        first, items_of(all[static_cast<size_t>(rank)]), cluster::name_of(world, 0));
+    const std::string difference = first_difference(first, items_of(all[static_cast<size_t>(rank)]),
+                                                    cluster::name_of(world, 0));
     if (!difference.empty())
       return fail(ErrorCode::kInvalidArgument, "{} was started differently: {}",
                   cluster::name_of(world, rank), difference);
@@ -110,8 +110,8 @@ Status agree_on(const Items& mine, cluster::World& world, std::stop_token stop) 
   return {};
 }
 
-Status agree_on_files(const dataset::Index& index, const std::string& folder,
-                      cluster::World& world, std::stop_token stop) {
+Status agree_on_files(const dataset::Index& index, const std::string& folder, cluster::World& world,
+                      std::stop_token stop) {
   if (world.size() == 1) return {};
   const FileList mine = list_of(index);
   Packer packer;

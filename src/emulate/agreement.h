@@ -23,7 +23,7 @@ Status agree_on(const Items& mine, cluster::World& world, std::stop_token stop);
 
 // The files of `index`, by path and size. kNotFound in every process, naming the rank and host, the
 // counts, and the first file that differs from process 0's. `folder` is for messages.
-Status agree_on_files(const dataset::Index& index, const std::string& folder,
-                      cluster::World& world, std::stop_token stop);
+Status agree_on_files(const dataset::Index& index, const std::string& folder, cluster::World& world,
+                      std::stop_token stop);
 
 }  // namespace forebay::emulate

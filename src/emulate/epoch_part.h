@@ -23,7 +23,7 @@ struct EpochPart {
   int rank = 0;  // of the process
   uint64_t epoch = 0;
   bool is_evaluation = false;
-  double start = 0, end = 0;  // seconds since the run's start, on the clock of process 0
+  double start = 0, end = 0;       // seconds since the run's start, on the clock of process 0
   std::vector<RankTotals> totals;  // by accelerator of the process
   std::vector<RankEpoch> ranks;
   std::vector<CheckpointRecord> checkpoints;

@@ -19,7 +19,7 @@ namespace forebay::emulate {
 class Packer {
  public:
   template <class T>
-    requires std::is_trivially_copyable_v<T>
+  requires std::is_trivially_copyable_v<T>
   void put(const T& value) {
     const size_t at = bytes_.size();
     bytes_.resize(at + sizeof value);
@@ -45,7 +45,7 @@ class Unpacker {
   explicit Unpacker(std::string_view bytes) : bytes_(bytes) {}
 
   template <class T>
-    requires std::is_trivially_copyable_v<T>
+  requires std::is_trivially_copyable_v<T>
   void get(T& value) {
     if (!has(sizeof value)) return;
     std::memcpy(static_cast<void*>(&value), bytes_.data(), sizeof value);

@@ -94,8 +94,8 @@ class Run {
       result_.evaluation_dataset = valid_.facts;
     }
     FB_TRY(agree_on_data());
-    plan_ = FB_TRY(
-        plan_steps(workload_, result_.options.accelerators, train_.index->sample_count()));
+    plan_ =
+        FB_TRY(plan_steps(workload_, result_.options.accelerators, train_.index->sample_count()));
     result_.steps_per_epoch = plan_.steps;
     result_.samples_left_out = plan_.left_out;
     adopt(plan_.warnings);
@@ -382,9 +382,9 @@ class Run {
     const uint64_t batch = workload_.reader.batch_size_eval;
     std::vector<std::unique_ptr<loader::Engine>> training(ranks_.size());
     for (size_t i = 0; i < ranks_.size(); ++i) {
-      auto engine = FB_TRY(loader::Engine::open(*store_, *valid_.index, *valid_.order,
-                                                evaluation_options(first_accelerator_ + static_cast<int>(i), batch),
-                                                request_.recorder));
+      auto engine = FB_TRY(loader::Engine::open(
+          *store_, *valid_.index, *valid_.order,
+          evaluation_options(first_accelerator_ + static_cast<int>(i), batch), request_.recorder));
       training[i] = std::exchange(ranks_[i].engine, std::move(engine));
     }
     EpochPlan plan;
@@ -448,9 +448,9 @@ class Run {
         parts.push_back(FB_TRY(unpack_epoch_part(all[rank])));
         if (!blocks.empty()) FB_TRY(unpack_blocks(blocks[rank], parts.back()));
       }
-      if (world_.rank() != 0) result_.checkpoints.insert(result_.checkpoints.end(),
-                                                         parts[0].checkpoints.begin(),
-                                                         parts[0].checkpoints.end());
+      if (world_.rank() != 0)
+        result_.checkpoints.insert(result_.checkpoints.end(), parts[0].checkpoints.begin(),
+                                   parts[0].checkpoints.end());
     }
     bad_count_of_all_ = 0;
     for (const EpochPart& one : parts) bad_count_of_all_ += one.bad_count;
@@ -519,7 +519,7 @@ class Run {
   // Process 0 shows all processes' figures, as new as they have come.
   void tell_progress() {
     if (is_alone()) return observer_.on_tick(progress_);
-    const ProgressNews mine{progress_.epoch,      progress_.is_evaluation, progress_.steps_done,
+    const ProgressNews mine{progress_.epoch, progress_.is_evaluation, progress_.steps_done,
                             progress_.file_bytes, progress_.compute_ns};
     Packer packer;
     packer.put(mine);
@@ -560,9 +560,8 @@ class Run {
       part.read_ns.merge(rank.engine->take_read_times());
     }
     part.bad_count = bad_count_->load(std::memory_order_relaxed);
-    part.checkpoints.assign(
-        result_.checkpoints.begin() + static_cast<int64_t>(checkpoints_told_),
-        result_.checkpoints.end());
+    part.checkpoints.assign(result_.checkpoints.begin() + static_cast<int64_t>(checkpoints_told_),
+                            result_.checkpoints.end());
     checkpoints_told_ = result_.checkpoints.size();
     const sys::Usage after = sys::process_usage();
     part.cpu_seconds = after.cpu_seconds() - before.cpu_seconds();

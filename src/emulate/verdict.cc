@@ -76,7 +76,8 @@ void name_the_limit(const RunResult& result, Verdict& verdict) {
                                                                  : "";
   } else if (stall == split.sync) {
     verdict.limited_by = "synchronisation";
-  } else if (stall == split.decode || stall == split.other || busiest_cpu_share(result) >= kClientBusy) {
+  } else if (stall == split.decode || stall == split.other ||
+             busiest_cpu_share(result) >= kClientBusy) {
     verdict.limited_by = "client";
   } else if (result.cached_share.value && *result.cached_share.value >= kMostlyCached) {
     verdict.limited_by = "memory";
