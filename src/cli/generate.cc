@@ -20,9 +20,13 @@ constexpr std::array<Positional, 2> kPositionals{{
      .repeats = true},
 }};
 
-constexpr std::array<Flag, 4> kFlags{{
+constexpr std::array<Flag, 5> kFlags{{
     {.name = "--data", .value = "DIR", .summary = "where to (default: dataset.data_folder)"},
-    {.name = "--threads", .value = "N", .fallback = "0", .summary = "writers; 0 = one per CPU"},
+    {.name = "--threads",
+     .value = "N",
+     .fallback = "0",
+     .summary = "writers; 0 = reader.write_threads, or one per CPU"},
+    kCompatFlag,
     {.name = "--dry-run", .summary = "print the resolved workload and stop"},
     {.name = "--quiet", .summary = "no progress and no summary"},
 }};

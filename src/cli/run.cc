@@ -1,7 +1,5 @@
 // forebay run: emulates a training job's I/O.
 #include <array>
-#include <atomic>
-#include <limits>
 #include <optional>
 
 #include "base/clock.h"
@@ -9,9 +7,11 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/result_folder.h"
+#include "cli/stop_deadline.h"
 #include "cli/version.h"
 #include "cli/workload_arguments.h"
 #include "dataset/generator.h"
+#include "emulate/data_source.h"
 #include "emulate/find_max.h"
 #include "emulate/runner.h"
 #include "report/inspection.h"
@@ -37,7 +37,7 @@ constexpr std::array<Positional, 2> kPositionals{{
     {.name = "KEY=VALUE", .summary = "overrides, for example reader.batch_size=8", .repeats = true},
 }};
 
-constexpr std::array<Flag, 16> kFlags{{
+constexpr std::array<Flag, 17> kFlags{{
     {.name = "--data",
      .value = "DIR",
      .summary = "the data set's folder",
@@ -89,6 +89,7 @@ constexpr std::array<Flag, 16> kFlags{{
      .summary = "per accelerator; 0 = as the workload says",
      .detail =
          "The workload says the larger of reader.read_threads and reader.computation_threads."},
+    kCompatFlag,
     {.name = "--no-barrier", .summary = "accelerators do not meet after each step"},
     {.name = "--out", .value = "DIR", .summary = "result folder (default: results/WORKLOAD-NNNN)"},
     {.name = "--trace", .value = "FILE", .summary = "write a Chrome JSON trace for Perfetto"},
@@ -143,11 +144,22 @@ Result<emulate::RunOptions> read_options(const Arguments& arguments,
   options.data = FB_TRY(data_folder(arguments, resolved));
   options.storage = *arguments.get("--storage");
   if (resolved.workload.reader.odirect && !arguments.has("--storage")) options.storage = "direct";
+  if (emulate::is_synthetic(resolved.workload)) {
+    if (arguments.has("--storage"))
+      return fail(ErrorCode::kInvalidArgument,
+                  "--storage {}: nothing is read with reader.data_loader = synthetic",
+                  options.storage);
+    options.storage = emulate::synthetic_store(resolved.workload);
+  }
   options.accelerators =
       static_cast<int>(FB_TRY(arguments.integer("--accelerators", 1, kAcceleratorsMax)));
   options.barrier = !arguments.has("--no-barrier");
   options.payload = *arguments.get("--payload");
   options.cache = *arguments.get("--cache");
+  if (resolved.compat == workload::Compat::kMlpsV3) {  // what that program always does
+    if (!arguments.has("--payload")) options.payload = "bytes";
+    if (!arguments.has("--cache")) options.cache = "cold";
+  }
   options.on_error = *arguments.get("--on-error");
   if (arguments.has("--errors-max"))
     options.errors_max =
@@ -164,39 +176,6 @@ int exit_code_of(const emulate::RunResult& result) {
                       outcome == emulate::Verdict::Outcome::kNotMeasured;
   return is_met ? kExitDone : kExitGateNotMet;
 }
-
-// Ends the process when a stop request meets storage that does not answer: a listing or an fsync
-// can hang where no stop token reaches. Nothing happens once hold() was called.
-class StopDeadline {
- public:
-  StopDeadline(std::stop_token asked, const ResultFolder& folder) {
-    auto thread = sys::start_thread("stop-deadline", [this, asked, &folder](std::stop_token own) {
-      base::Clock& clock = base::monotonic_clock();
-      const int64_t forever = std::numeric_limits<int64_t>::max() / 2;
-      const std::stop_callback forward(asked, [this] { wake_.request_stop(); });
-      const std::stop_callback end(own, [this] { wake_.request_stop(); });
-      clock.sleep_until_ns(forever, wake_.get_token());
-      if (own.stop_requested() || !clock.sleep_until_ns(clock.now_ns() + kGraceNs, own)) return;
-      if (is_held_.exchange(true)) return;
-      discard_result_folder(folder);
-      talk("forebay: stopped while the storage did not answer; nothing more was measured\n");
-      sys::exit_now(kExitInterrupted);
-    });
-    if (thread.ok()) thread_ = std::move(thread).take();
-  }
-
-  // From now on the caller ends the run itself. Blocks for good if the process is already ending.
-  void hold() {
-    if (is_held_.exchange(true))
-      base::monotonic_clock().sleep_until_ns(std::numeric_limits<int64_t>::max() / 2, {});
-  }
-
- private:
-  static constexpr int64_t kGraceNs = 700'000'000;
-  std::atomic<bool> is_held_{false};
-  std::stop_source wake_;
-  std::jthread thread_;
-};
 
 // Also writes and prints the result at the end. An interrupted run ends there: reads that hang in
 // the storage would hold up an orderly end, and everything is on disk.
@@ -284,6 +263,18 @@ Result<int> run_once(const Arguments& arguments, emulate::RunRequest& request,
   return console.code();
 }
 
+// workflow.generate_data, and the pause that storage.post_generation_settle_seconds asks for.
+Status make_data(const emulate::RunRequest& request, bool quiet, std::stop_token stop) {
+  FB_TRY(generate_data(request.resolved, request.options.data, 0, quiet, stop));
+  const double settle = request.resolved.workload.storage.post_generation_settle_seconds;
+  if (settle <= 0) return {};
+  if (!quiet) talk(fmt::format("waiting {} s for the storage to settle\n", settle));
+  base::Clock& clock = base::monotonic_clock();
+  if (!clock.sleep_until_ns(clock.now_ns() + static_cast<int64_t>(settle * 1e9), stop))
+    return fail(ErrorCode::kCancelled, "stopped while waiting for the storage to settle");
+  return {};
+}
+
 Status check_combination(const Arguments& arguments, const workload::Workload& workload) {
   if (!workload.workflow.train)
     return fail(
@@ -319,8 +310,7 @@ Result<int> run(const Arguments& arguments) {
   const bool finds_max = arguments.has("--find-max-accelerators");
   Result<int> code = [&]() -> Result<int> {
     if (workload.workflow.generate_data)
-      FB_TRY(generate_data(request.resolved, request.options.data, 0, arguments.has("--quiet"),
-                           signal.token()));
+      FB_TRY(make_data(request, arguments.has("--quiet"), signal.token()));
     return finds_max ? find_max(arguments, request, signal.token())
                      : run_once(arguments, request, deadline, signal.token());
   }();

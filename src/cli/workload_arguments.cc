@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -13,7 +14,53 @@
 namespace forebay::cli {
 namespace {
 
-Result<dataset::GeneratorOptions> generator_options(const workload::Workload& workload) {
+formats::Dialect dialect_of(workload::Compat compat) {
+  switch (compat) {
+    case workload::Compat::kDlioMain:
+      return formats::Dialect::kDlioMain;
+    case workload::Compat::kMlpsV2:
+      return formats::Dialect::kMlpsV2;
+    case workload::Compat::kMlpsV3:
+      return formats::Dialect::kMlpsV3;
+  }
+  return formats::Dialect::kDlioMain;
+}
+
+// Square chunks of one sample each, as mlps-v2.0 cuts hdf5 data.
+std::vector<uint64_t> square_chunk(const workload::Dataset& data) {
+  const auto side =
+      static_cast<uint64_t>(std::min(std::ceil(std::sqrt(static_cast<double>(data.chunk_size))),
+                                     std::floor(std::sqrt(data.record_length_bytes))));
+  return {1, std::max<uint64_t>(1, side), std::max<uint64_t>(1, side)};
+}
+
+std::vector<uint64_t> chunk_dims_of(const workload::Dataset& data) {
+  if (data.enable_chunking) return square_chunk(data);
+  if (!data.hdf5_chunk_dims.empty() || data.hdf5_max_shape.empty()) return data.hdf5_chunk_dims;
+  // Data that can grow must lie in chunks: one sample each.
+  const auto side = static_cast<uint64_t>(std::sqrt(data.record_length_bytes));
+  std::vector<uint64_t> chunk{1};
+  if (data.record_dims.empty())
+    chunk.insert(chunk.end(), {side, side});
+  else
+    chunk.insert(chunk.end(), data.record_dims.begin(), data.record_dims.end());
+  return chunk;
+}
+
+Result<std::vector<formats::Column>> columns_of(const workload::Dataset& data) {
+  std::vector<formats::Column> columns;
+  for (const workload::ParquetColumn& column : data.parquet_columns) {
+    const auto type = formats::element_from_name(column.dtype);
+    if (!type)
+      return fail(ErrorCode::kInvalidArgument, "dataset.parquet.columns: {}: no type named '{}'",
+                  column.name, column.dtype);
+    columns.push_back({.name = column.name, .type = *type, .values = column.size});
+  }
+  return columns;
+}
+
+Result<dataset::GeneratorOptions> generator_options(const workload::Resolved& resolved) {
+  const workload::Workload& workload = resolved.workload;
   const workload::Dataset& data = workload.dataset;
   dataset::GeneratorOptions options;
   options.format = formats::find_format(data.format);
@@ -38,6 +85,13 @@ Result<dataset::GeneratorOptions> generator_options(const workload::Workload& wo
     return fail(ErrorCode::kInvalidArgument, "dataset.compression: none is named '{}'",
                 data.compression);
   options.common.compression = *compression;
+  options.common.compression_level = static_cast<int>(data.compression_level);
+  options.common.dialect = dialect_of(resolved.compat);
+  options.common.chunk_dims = chunk_dims_of(data);
+  options.common.max_shape = data.hdf5_max_shape;
+  options.common.datasets_per_record = data.hdf5_datasets_per_record;
+  options.common.table = FB_TRY(columns_of(data));
+  options.common.row_group_rows = data.parquet_row_group_size;
   options.seed = workload.train.seed;
   return options;
 }
@@ -68,7 +122,10 @@ std::string quoted(const std::string& word) {
 }  // namespace
 
 Result<workload::Resolved> resolve_arguments(const Arguments& arguments) {
-  return workload::resolve(*arguments.get("WORKLOAD"), arguments.all("KEY=VALUE"));
+  workload::ResolveOptions options;
+  if (const auto name = arguments.get("--compat"))
+    options.compat = *workload::compat_from_name(*name);  // one of the flag's choices
+  return workload::resolve(*arguments.get("WORKLOAD"), arguments.all("KEY=VALUE"), options);
 }
 
 Result<std::string> data_folder(const Arguments& arguments, const workload::Resolved& resolved) {
@@ -96,7 +153,7 @@ std::string command_line(const Arguments& arguments, std::span<const std::string
 }
 
 Status remove_data(const workload::Resolved& resolved, const std::string& folder) {
-  const dataset::GeneratorOptions options = FB_TRY(generator_options(resolved.workload));
+  const dataset::GeneratorOptions options = FB_TRY(generator_options(resolved));
   const dataset::GeneratorPlan plan = FB_TRY(dataset::plan_generation(options));
   const auto store = FB_TRY(storage::open_store("local", folder));
   uint64_t removed = 0;
@@ -113,8 +170,9 @@ Status remove_data(const workload::Resolved& resolved, const std::string& folder
 
 Status generate_data(const workload::Resolved& resolved, const std::string& folder, int threads,
                      bool quiet, std::stop_token stop) {
-  dataset::GeneratorOptions options = FB_TRY(generator_options(resolved.workload));
-  options.threads = threads;
+  dataset::GeneratorOptions options = FB_TRY(generator_options(resolved));
+  options.threads =
+      threads > 0 ? threads : static_cast<int>(resolved.workload.reader.write_threads);
   const auto store = FB_TRY(storage::open_store("local", folder));
   const auto progress = [&](const dataset::GeneratorProgress& now) {
     if (!quiet) show_progress(progress_text(now));

@@ -3,6 +3,7 @@
 // One thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <stop_token>
@@ -15,7 +16,20 @@
 
 namespace forebay::cli {
 
-// The workload and its overrides from the positionals WORKLOAD and KEY=VALUE.
+constexpr std::array<std::string_view, 3> kCompats{"dlio-main", "mlps-v2.0", "mlps-v3.0"};
+constexpr Flag kCompatFlag{
+    .name = "--compat",
+    .value = "NAME",
+    .fallback = "dlio-main",
+    .summary = "whose defaults and file layouts hold where DLIOs differ",
+    .detail =
+        "dlio-main is DLIO itself, mlps-v2.0 and mlps-v3.0 are what MLPerf Storage uses. It "
+        "decides how hdf5 and csv files are laid out when they are made, what "
+        "dataset.enable_chunking means, and with mlps-v3.0 that --payload bytes and --cache "
+        "cold are the defaults. Defects of theirs are not repeated (docs/dlio-keys.md).",
+    .choices = kCompats};
+
+// The workload and its overrides from the positionals WORKLOAD and KEY=VALUE, under --compat.
 Result<workload::Resolved> resolve_arguments(const Arguments& arguments);
 
 // --data (kInvalidArgument when empty), or storage.storage_root joined with dataset.data_folder.

@@ -115,9 +115,9 @@ Row& row_of(std::vector<Row>& rows, const std::string& name, NameOf name_of) {
 }
 
 Figure share_from_cache(uint64_t file_bytes, const std::optional<uint64_t>& device_bytes,
-                        const std::string& why_unknown) {
+                        const std::string& why_unknown, const std::string& why_no_bytes) {
   if (!device_bytes) return Figure::none(why_unknown);
-  if (file_bytes == 0) return Figure::none("no bytes were read");
+  if (file_bytes == 0) return Figure::none(why_no_bytes);
   const double device = static_cast<double>(*device_bytes);
   return Figure::of(1 - std::min(1.0, device / static_cast<double>(file_bytes)));
 }
@@ -139,6 +139,7 @@ void add_to_host(HostEpoch& host, const EpochPart& part, std::optional<std::stri
 void merge_hosts(const std::vector<EpochPart>& parts, std::span<const std::string> hosts,
                  EpochResult& result) {
   std::optional<std::string> unknown;
+  const std::string why_no_bytes = parts.empty() ? "" : parts[0].why_no_bytes;
   for (const EpochPart& part : parts) {
     std::optional<std::string> unknown_here;
     HostEpoch& host = row_of(result.hosts, hosts[static_cast<size_t>(part.rank)],
@@ -148,12 +149,13 @@ void merge_hosts(const std::vector<EpochPart>& parts, std::span<const std::strin
   }
   for (HostEpoch& host : result.hosts) {
     if (unknown) host.device_bytes.reset();
-    host.cached_share = share_from_cache(host.file_bytes, host.device_bytes, unknown.value_or(""));
+    host.cached_share =
+        share_from_cache(host.file_bytes, host.device_bytes, unknown.value_or(""), why_no_bytes);
     if (host.device_bytes)
       result.device_bytes = result.device_bytes.value_or(0) + *host.device_bytes;
   }
-  result.cached_share =
-      share_from_cache(result.file_bytes, result.device_bytes, unknown.value_or("not measured"));
+  result.cached_share = share_from_cache(result.file_bytes, result.device_bytes,
+                                         unknown.value_or("not measured"), why_no_bytes);
 }
 
 }  // namespace
@@ -173,6 +175,7 @@ std::string pack(const EpochPart& part) {
   packer.put(part.cpu_seconds);
   put_optional(packer, part.device_bytes);
   packer.put(part.device_unknown);
+  packer.put(part.why_no_bytes);
   put_optional(packer, part.network);
   packer.put(part.bad_count);
   put(packer, part.read_ns);
@@ -195,6 +198,7 @@ Result<EpochPart> unpack_epoch_part(std::string_view bytes) {
   unpacker.get(part.cpu_seconds);
   get_optional(unpacker, part.device_bytes);
   unpacker.get(part.device_unknown);
+  unpacker.get(part.why_no_bytes);
   get_optional(unpacker, part.network);
   unpacker.get(part.bad_count);
   FB_TRY(get(unpacker, part.read_ns));
@@ -356,7 +360,8 @@ void merge(const std::vector<RunPart>& parts, RunResult& result) {
           host.network_sent_bytes = host.network_sent_bytes.value_or(0) + *row.network_sent_bytes;
       }
     if (!is_known) host.device_bytes.reset();
-    host.cached_share = share_from_cache(host.file_bytes, host.device_bytes, why);
+    host.cached_share =
+        share_from_cache(host.file_bytes, host.device_bytes, why, "no bytes were read");
   }
 }
 

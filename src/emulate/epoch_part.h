@@ -29,7 +29,8 @@ struct EpochPart {
   std::vector<CheckpointRecord> checkpoints;
   double cpu_seconds = 0;
   std::optional<uint64_t> device_bytes;
-  std::string device_unknown;                // why there are none
+  std::string device_unknown;  // why there are none
+  std::string why_no_bytes = "no bytes were read";
   std::optional<sys::NetworkBytes> network;  // of the host; one process of each host tells
   uint64_t bad_count = 0;                    // since the run's start
   trace::Histogram read_ns;

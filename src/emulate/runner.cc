@@ -100,8 +100,16 @@ class Run {
     result_.samples_left_out = plan_.left_out;
     adopt(plan_.warnings);
     FB_TRY(check_open_files());
+    if (workload_.reader.in_memory) FB_TRY(keep_in_memory());
     warn_about_conditions();
     return open_engines();
+  }
+
+  Status keep_in_memory() {
+    FB_TRY(keep_samples_in_memory(train_, 0).context("reader.read_type=memory"));
+    if (!valid_.index) return {};
+    return keep_samples_in_memory(valid_, loader::SampleCache::bytes_needed(*train_.index))
+        .context("reader.read_type=memory, evaluation");
   }
 
   RunResult go() {
@@ -263,11 +271,15 @@ class Run {
     if (options_.cache == "cold" && sys::is_memory_file_system(options_.data))
       warn("--cache cold has no effect: the data lies on a file system in memory");
     const int accelerators = result_.options.accelerators;
-    if (train_.index->is_together() && accelerators > 1)
+    const std::string repeated = describe_repeated_reads(
+        train_, static_cast<uint64_t>(accelerators), workload_.reader.batch_size);
+    if (!repeated.empty()) warn(repeated);
+    if (train_.samples)
       warn(
-          fmt::format("samples of one {} file come together only, so each of the {} accelerators "
-                      "reads every file",
-                      result_.dataset.format, accelerators));
+          fmt::format("reader.read_type=memory: samples are kept in memory ({}); once read, they "
+                      "cost storage nothing",
+                      base::format_memory(
+                          static_cast<double>(loader::SampleCache::bytes_needed(*train_.index)))));
     if (plan_.left_out > 0)
       warn(
           fmt::format("{} of {} samples are left out of each epoch: they do not fill a step of {} "
@@ -296,14 +308,14 @@ class Run {
                                                         : loader::OnError::kRaise;
     options.errors_max = options_.errors_max;
     options.shared_bad_count = bad_count_;
-    options.format.samples_per_file = workload_.dataset.num_samples_per_file;
-    options.format.record_bytes = static_cast<uint64_t>(workload_.dataset.record_length_bytes);
+    options.format = format_options(workload_);
     if (workload_.reader.transfer_size) options.coalesce_bytes = *workload_.reader.transfer_size;
     if (!workload_.reader.preprocess_time.is_zero())
       options.preprocess_ns = [this](uint64_t epoch, uint64_t sample) {
         base::Random random(base::derive_seed(workload_.train.seed ^ 0x70726570, epoch, sample));
         return static_cast<int64_t>(workload_.reader.preprocess_time.draw(random) / kNano);
       };
+    options.sample_cache = train_.samples;
     options.name = fmt::format("acc{}", rank);
     return options;
   }
@@ -312,6 +324,7 @@ class Run {
   loader::EngineOptions evaluation_options(int rank, uint64_t batch_size) const {
     loader::EngineOptions options = engine_options(rank, batch_size);
     options.tail = loader::Tail::kAll;
+    options.sample_cache = valid_.samples;
     return options;
   }
 
@@ -574,6 +587,7 @@ class Run {
           device_unknown_.empty() ? "/proc/self/io is not readable" : device_unknown_;
     else
       part.device_bytes = *after.device_read_bytes - *before.device_read_bytes;
+    if (train_.samples) part.why_no_bytes = "no bytes were read: samples came from memory";
     return part;
   }
 
@@ -590,9 +604,8 @@ class Run {
 
   Status save(uint64_t epoch, uint64_t step) {
     if (!checkpoints_)
-      checkpoints_ = FB_TRY(
-          CheckpointWriter::open(workload_.checkpoint.checkpoint_folder, workload_.model.size_bytes,
-                                 workload_.checkpoint.fsync, workload_.train.seed));
+      checkpoints_ = FB_TRY(CheckpointWriter::open(workload_.checkpoint, workload_.model.size_bytes,
+                                                   workload_.train.seed));
     const int64_t start = clock_.now_ns();
     CheckpointRecord record = FB_TRY(checkpoints_->save(epoch, step, stop_));
     record.start = static_cast<double>(start - start_ns_) * kNano;
