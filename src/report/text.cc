@@ -215,8 +215,8 @@ std::string next_text(const RunResult& result) {
       result.options.payload == "bytes" ? " --payload bytes" : std::string();
   if (verdict.outcome == Verdict::Outcome::kPass)
     return result.next_base + payload + " --find-max-accelerators";
-  const std::string same =
-      fmt::format("{} --accelerators {}", result.next_base, result.options.accelerators);
+  const std::string same = fmt::format("{} --accelerators {}", result.next_base,
+                                       result.options.accelerators / result.processes);
   if (verdict.limited_by == "client" && payload.empty())
     return same + " --payload bytes   (is it the decoding?)";
   if (verdict.limited_by == "storage" || verdict.limited_by == "memory")
