@@ -12,6 +12,9 @@ pkg_check_modules(isal REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(turbojpeg REQUIRED IMPORTED_TARGET libturbojpeg)
 pkg_check_modules(spng REQUIRED IMPORTED_TARGET spng)
 
+# Optional: runs over several processes and hosts.
+find_package(MPI QUIET COMPONENTS C)
+
 if(FOREBAY_BUILD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
