@@ -14,7 +14,10 @@
 #include "cli/dlio_run.h"
 #include "cli/dlio_tree.h"
 #include "cli/dlio_yaml.h"
+#include "cli/processes.h"
+#include "cli/run_options.h"
 #include "cli/version.h"
+#include "sys/stop_signal.h"
 #include "workload/document.h"
 
 namespace forebay::cli {
@@ -106,32 +109,54 @@ Result<workload::Resolved> resolved_workload(const Arguments& flags, const DlioC
   return workload::resolve_layers(config.workload, config.layers, options);
 }
 
+// Everything but the run.
+Result<int> show(const DlioCommandLine& line) {
+  std::string text;
+  if (line.action == Action::kHelp) {
+    text = dlio_help();
+  } else if (line.action == Action::kVersion) {
+    text = fmt::format("dlio_benchmark (Forebay) {}\n", kVersion);
+  } else {
+    const DlioConfig config = FB_TRY(compose_dlio_config(line, std::time(nullptr)));
+    text = line.action == Action::kShowInfo ? information(config)
+                                            : FB_TRY(shown_configuration(line, config));
+  }
+  FB_TRY(print(text));
+  return kExitDone;
+}
+
+Result<DlioJob> read_job(const DlioCommandLine& line) {
+  DlioJob job;
+  job.config = FB_TRY(compose_dlio_config(line, std::time(nullptr)));
+  const Arguments flags = FB_TRY(run_arguments(line));
+  job.request.resolved = FB_TRY(resolved_workload(flags, job.config));
+  job.request.options = FB_TRY(read_run_options(flags, job.request.resolved));
+  job.request.version = kVersion;
+  return job;
+}
+
 }  // namespace
 
 Result<int> dlio_benchmark(std::span<const char* const> words) {
-  const DlioCommandLine line = FB_TRY(parse_dlio_command_line(words));
-  if (line.action == Action::kHelp || line.action == Action::kVersion) {
-    FB_TRY(print(line.action == Action::kHelp
-                     ? dlio_help()
-                     : fmt::format("dlio_benchmark (Forebay) {}\n", kVersion)));
-    return kExitDone;
-  }
-  const DlioConfig config = FB_TRY(compose_dlio_config(line, std::time(nullptr)));
-  if (line.action != Action::kRun) {
-    const std::string text = line.action == Action::kShowInfo
-                                 ? information(config)
-                                 : FB_TRY(shown_configuration(line, config));
-    FB_TRY(print(text));
-    return kExitDone;
-  }
-  const Arguments flags = FB_TRY(run_arguments(line));
-  const workload::Resolved resolved = FB_TRY(resolved_workload(flags, config));
-  return run_dlio(config, resolved, flags, command_text("dlio_benchmark", words));
+  const Result<DlioCommandLine> line = parse_dlio_command_line(words);
+  if (line.ok() && line->action != Action::kRun) return show(*line);
+  sys::StopSignal signal;
+  // Mistakes too are found in there: of several processes one reports them.
+  return with_processes(signal.token(), [&](cluster::World& world) -> Result<int> {
+    if (!line.ok()) return line.error();
+    DlioJob job = FB_TRY(read_job(*line));
+    job.request.world = &world;
+    job.request.command = command_text("dlio_benchmark", words);
+    if (world.size() > 1)
+      job.request.command = fmt::format("mpirun -np {} {}", world.size(), job.request.command);
+    job.request.next_base = job.request.command;
+    return run_dlio(job, signal.token());
+  });
 }
 
 Result<int> dlio_benchmark_query(std::span<const char* const> words) {
   const DlioCommandLine line = FB_TRY(parse_dlio_command_line(words));
-  if (line.action != Action::kRun) return dlio_benchmark(words);
+  if (line.action != Action::kRun) return show(line);
   const DlioConfig config = FB_TRY(compose_dlio_config(line, std::time(nullptr)));
   const Arguments flags = FB_TRY(run_arguments(line));
   const workload::Resolved resolved = FB_TRY(resolved_workload(flags, config));

@@ -15,8 +15,8 @@ namespace forebay::cli {
 namespace {
 
 std::string_view level_name(DlioLevel level) {
-  static constexpr std::array<std::string_view, 5> kNames{"DEBUG", "INFO", "WARNING", "OUTPUT",
-                                                          "ERROR"};
+  static constexpr std::array<std::string_view, 6> kNames{"DEBUG",  "INFO",  "WARNING",
+                                                          "OUTPUT", "ERROR", "SILENT"};
   return kNames[static_cast<size_t>(level)];
 }
 

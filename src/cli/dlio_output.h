@@ -11,8 +11,9 @@
 
 namespace forebay::cli {
 
-// In order of weight; a line is written when it weighs at least as much as the log's level.
-enum class DlioLevel { kDebug, kInfo, kWarning, kOutput, kError };
+// In order of weight; a line is written when it weighs at least as much as the log's level. Nothing
+// weighs as much as kSilent.
+enum class DlioLevel { kDebug, kInfo, kWarning, kOutput, kError, kSilent };
 
 // DLIO_LOG_LEVEL=error|warning|info|debug; without it warning. kInvalidArgument for another word.
 Result<DlioLevel> dlio_log_level();

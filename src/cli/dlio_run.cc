@@ -8,18 +8,17 @@
 #include "cli/dlio_output.h"
 #include "cli/dlio_tree.h"
 #include "cli/dlio_yaml.h"
+#include "cli/processes.h"
 #include "cli/result_folder.h"
 #include "cli/run_options.h"
 #include "cli/stop_deadline.h"
-#include "cli/version.h"
 #include "cli/workload_arguments.h"
 #include "emulate/runner.h"
 #include "report/dlio_files.h"
 #include "report/dlio_log.h"
 #include "report/text.h"
+#include "sys/host.h"
 #include "sys/process.h"
-#include "sys/stop_signal.h"
-#include "sys/thread.h"
 
 namespace forebay::cli {
 namespace {
@@ -29,8 +28,8 @@ using workload::Node;
 // Writes a run's lines as it goes, and its files at the end.
 class DlioObserver : public emulate::Observer {
  public:
-  DlioObserver(DlioOutput& output, StopDeadline& deadline, std::string folder)
-      : output_(output), deadline_(deadline), folder_(std::move(folder)) {}
+  DlioObserver(const emulate::RunRequest& request, DlioOutput& output, StopDeadline& deadline)
+      : request_(request), output_(output), deadline_(deadline) {}
 
   void on_start(const emulate::RunResult& so_far) override {
     started_ = so_far.started_unix_seconds;
@@ -46,8 +45,9 @@ class DlioObserver : public emulate::Observer {
         progress.steps_total / static_cast<uint64_t>(accelerators_),
         sys::unix_seconds() - started_ -
             1e-9 * static_cast<double>(base::monotonic_clock().now_ns() - progress.epoch_start_ns));
-    show_progress(report::progress_line(progress, accelerators_, base::monotonic_clock().now_ns(),
-                                        stderr_style()));
+    if (speaks(*request_.world))
+      show_progress(report::progress_line(progress, accelerators_, base::monotonic_clock().now_ns(),
+                                          stderr_style()));
   }
 
   void on_epoch(const emulate::RunResult& so_far, const emulate::EpochResult& epoch) override {
@@ -60,19 +60,22 @@ class DlioObserver : public emulate::Observer {
     write(report::dlio_epoch_lines(so_far, epoch), started_);
   }
 
+  // As with `forebay run`, an interrupted run ends here, and one that failed in several processes.
   void on_end(const emulate::RunResult& result) override {
     deadline_.hold();
-    written_ = finish(result);
-    code_ = result.is_interrupted ? kExitInterrupted : kExitDone;
-    if (!result.is_interrupted) return;
-    if (!written_.ok()) talk(fmt::format("dlio_benchmark: {}\n", written_.error().message));
-    sys::exit_now(written_.ok() ? code_ : kExitFailed);
+    cluster::World& world = *request_.world;
+    if (speaks(world)) written_ = finish(result);
+    if (!result.is_interrupted && (world.size() == 1 || result.error.empty())) return;
+    const std::string error = !written_.ok() ? written_.error().message : result.error;
+    const int code = result.is_interrupted ? kExitInterrupted : kExitFailed;
+    leave_and_exit(world, error, written_.ok() ? code : kExitFailed);
   }
 
-  void on_note(const std::string& text) override { show_progress(text); }
+  void on_note(const std::string& text) override {
+    if (speaks(*request_.world)) show_progress(text);
+  }
 
   Status written() const { return written_; }
-  int code() const { return code_; }
 
  private:
   void write(const std::vector<report::DlioLine>& lines, double start,
@@ -89,8 +92,8 @@ class DlioObserver : public emulate::Observer {
   }
 
   Status finish(const emulate::RunResult& result) {
-    FB_TRY(write_result(folder_, result));
-    output_.line(DlioLevel::kOutput, fmt::format("Saved outputs in {}", folder_));
+    FB_TRY(write_result(request_.options.out, result));
+    output_.line(DlioLevel::kOutput, fmt::format("Saved outputs in {}", request_.options.out));
     if (!result.error.empty()) output_.line(DlioLevel::kError, result.error);
     output_.line(DlioLevel::kOutput, "Averaged metric over all steps/epochs");
     output_.block(DlioLevel::kOutput, report::dlio_metrics(result));
@@ -101,15 +104,14 @@ class DlioObserver : public emulate::Observer {
     return output_.status();
   }
 
+  const emulate::RunRequest& request_;
   DlioOutput& output_;
   StopDeadline& deadline_;
-  const std::string folder_;
   std::pair<uint64_t, bool> announced_{0, false};
   double started_ = 0;
   uint64_t steps_ = 0;
   int accelerators_ = 1;
   Status written_;
-  int code_ = kExitDone;
 };
 
 // .hydra/config.yaml, hydra.yaml and overrides.yaml, or where hydra.output_subdir says.
@@ -131,49 +133,42 @@ Status write_configuration(const DlioConfig& config) {
   return write_file_in(folder, "overrides.yaml", dlio_yaml(overrides));
 }
 
-// One run: what it is to do and where its lines go.
-struct Job {
-  emulate::RunRequest request;
-  DlioOutput& output;
-
-  const workload::Workload& workload() const { return request.resolved.workload; }
-  const std::string& folder() const { return request.options.out; }
-};
-
 // summary.json of a run that made data and measured nothing.
-Status write_generation_summary(const Job& job, double start) {
+Status write_generation_summary(const emulate::RunRequest& request, double start) {
   emulate::RunResult result;
-  result.resolved = job.request.resolved;
+  result.resolved = request.resolved;
   result.resolved.workload.workflow.evaluation = false;
   result.host = sys::host();
   result.started_unix_seconds = start;
   result.wall_seconds = sys::unix_seconds() - start;
-  const workload::Dataset& data = job.workload().dataset;
+  const workload::Dataset& data = request.resolved.workload.dataset;
   result.dataset.files = data.num_files_train;
   result.evaluation_dataset.files = data.num_files_eval;
   result.dataset.bytes = static_cast<uint64_t>(data.record_length_bytes *
                                                static_cast<double>(data.num_samples_per_file) *
                                                static_cast<double>(data.num_files_train));
-  return write_file_in(job.folder(), "summary.json", report::dlio_files(result).front().second);
+  return write_file_in(request.options.out, "summary.json",
+                       report::dlio_files(result).front().second);
 }
 
-Status generate(const Job& job, std::stop_token stop) {
+Status generate(const emulate::RunRequest& request, DlioOutput& output, std::stop_token stop) {
   const double start = sys::unix_seconds();
-  job.output.line(DlioLevel::kOutput, "Starting data generation");
-  FB_TRY(make_data(job.request, false, std::move(stop)));
-  job.output.line(DlioLevel::kOutput, "Generation done");
-  if (job.workload().workflow.train) return {};
-  FB_TRY(write_generation_summary(job, start));
-  return job.output.status();
+  output.line(DlioLevel::kOutput, "Starting data generation");
+  FB_TRY(make_data(request, !speaks(*request.world), std::move(stop)));
+  output.line(DlioLevel::kOutput, "Generation done");
+  if (request.resolved.workload.workflow.train || !speaks(*request.world)) return {};
+  FB_TRY(write_generation_summary(request, start));
+  return output.status();
 }
 
-Result<int> train(const Job& job, StopDeadline& deadline, std::stop_token stop) {
-  DlioObserver observer(job.output, deadline, job.folder());
-  const Result<emulate::RunResult> ran = emulate::run(job.request, observer, std::move(stop));
+Status train(const emulate::RunRequest& request, DlioOutput& output, StopDeadline& deadline,
+             std::stop_token stop) {
+  DlioObserver observer(request, output, deadline);
+  const Result<emulate::RunResult> ran = emulate::run(request, observer, std::move(stop));
   if (!ran.ok()) return ran.error();
   FB_TRY(observer.written());
   if (!ran->error.empty()) return fail(ErrorCode::kIo, "{}", ran->error);
-  return observer.code();
+  return {};
 }
 
 Status check_workflow(const workload::Workflow& workflow) {
@@ -188,46 +183,52 @@ Status check_workflow(const workload::Workflow& workflow) {
 }
 
 // What the workflow asks for, in DLIO's order.
-Result<int> work(const Job& job, StopDeadline& deadline, std::stop_token stop) {
-  const workload::Workflow& workflow = job.workload().workflow;
-  const char* verb = workflow.train ? "Training" : "Generating data";
-  job.output.line(DlioLevel::kOutput, fmt::format("Running DLIO [{}] with 1 process(es)", verb));
-  if (workflow.generate_data) FB_TRY(generate(job, stop));
-  if (!workflow.train) return kExitDone;
-  const int code = FB_TRY(train(job, deadline, stop));
-  const bool keeps = job.workload().dataset.keep_files;
-  if (!keeps && workflow.generate_data)
-    FB_TRY(remove_data(job.request.resolved, job.request.options.data));
-  else if (!keeps)
-    job.output.line(DlioLevel::kWarning,
-                    "dataset.keep_files: False: the data stays, this run did not make it");
-  return code;
+Status work(const emulate::RunRequest& request, DlioOutput& output, StopDeadline& deadline,
+            std::stop_token stop) {
+  const workload::Workload& workload = request.resolved.workload;
+  output.line(
+      DlioLevel::kOutput,
+      fmt::format("Running DLIO [{}] with {} process(es)",
+                  workload.workflow.train ? "Training" : "Generating data", request.world->size()));
+  if (workload.workflow.generate_data) FB_TRY(generate(request, output, stop));
+  if (!workload.workflow.train) return {};
+  FB_TRY(train(request, output, deadline, stop));
+  if (workload.dataset.keep_files || !speaks(*request.world)) return {};
+  if (workload.workflow.generate_data) return remove_data(request.resolved, request.options.data);
+  output.line(DlioLevel::kWarning,
+              "dataset.keep_files: False: the data stays, this run did not make it");
+  return {};
+}
+
+// The folder, the configuration in it and the log.
+Result<ResultFolder> begin(const DlioJob& job, DlioOutput& output) {
+  const workload::Workload& workload = job.request.resolved.workload;
+  const workload::Output& asked = workload.output;
+  ResultFolder folder = FB_TRY(
+      make_result_folder(asked.folder.empty() ? job.config.run_dir : asked.folder, workload.name));
+  FB_TRY(write_configuration(job.config));
+  const std::string& log = asked.log_file;
+  FB_TRY(output.open_file(log.starts_with('/') ? log : folder.path + "/" + log));
+  for (const std::string& warning : job.config.warnings) output.line(DlioLevel::kWarning, warning);
+  return folder;
 }
 
 }  // namespace
 
-Result<int> run_dlio(const DlioConfig& config, const workload::Resolved& resolved,
-                     const Arguments& flags, const std::string& command) {
-  sys::StopSignal signal;
-  DlioOutput output(FB_TRY(dlio_log_level()));
-  FB_TRY(check_workflow(resolved.workload.workflow));
-  Job job{.request = {}, .output = output};
-  job.request.resolved = resolved;
-  job.request.options = FB_TRY(read_run_options(flags, resolved));
-  job.request.version = kVersion;
-  job.request.command = job.request.next_base = command;
-  const workload::Output& asked = resolved.workload.output;
-  const ResultFolder folder = FB_TRY(make_result_folder(
-      asked.folder.empty() ? config.run_dir : asked.folder, resolved.workload.name));
-  job.request.options.out = folder.path;
-  FB_TRY(write_configuration(config));
-  const std::string& log = asked.log_file;
-  FB_TRY(output.open_file(log.starts_with('/') ? log : folder.path + "/" + log));
-  for (const std::string& warning : config.warnings) output.line(DlioLevel::kWarning, warning);
-  StopDeadline deadline(signal.token(), folder);
-  const Result<int> code = work(job, deadline, signal.token());
-  if (!code.ok()) output.line(DlioLevel::kError, code.error().message);
-  return code;
+Result<int> run_dlio(const DlioJob& job, std::stop_token stop) {
+  emulate::RunRequest request = job.request;
+  const bool is_speaker = speaks(*request.world);
+  const DlioLevel level = FB_TRY(dlio_log_level());
+  DlioOutput output(is_speaker ? level : DlioLevel::kSilent);
+  FB_TRY(check_workflow(request.resolved.workload.workflow));
+  ResultFolder folder;
+  if (is_speaker) folder = FB_TRY(begin(job, output));
+  request.options.out = folder.path;
+  StopDeadline deadline(stop, folder, request.world);
+  const Status done = work(request, output, deadline, stop);
+  if (done.ok()) return kExitDone;
+  output.line(DlioLevel::kError, done.error().message);
+  return done.error();
 }
 
 }  // namespace forebay::cli

@@ -1,19 +1,22 @@
 // Runs what a DLIO configuration asks for and leaves DLIO's files.
 //
-// One thread; once per process.
+// One thread; once per process, in all processes of a run alike. Process 0 writes for all.
 #pragma once
 
-#include <string>
+#include <stop_token>
 
 #include "cli/dlio_config.h"
-#include "cli/flags.h"
+#include "emulate/runner.h"
 #include "forebay/result.h"
-#include "workload/workload.h"
 
 namespace forebay::cli {
 
-// `flags` are those of kRun, `command` is the command line, for the record. The exit code.
-Result<int> run_dlio(const DlioConfig& config, const workload::Resolved& resolved,
-                     const Arguments& flags, const std::string& command);
+struct DlioJob {
+  DlioConfig config;
+  emulate::RunRequest request;  // but for options.out
+};
+
+// The exit code.
+Result<int> run_dlio(const DlioJob& job, std::stop_token stop);
 
 }  // namespace forebay::cli

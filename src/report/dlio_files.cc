@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -60,8 +61,31 @@ Json string_map(const std::map<std::string, std::string>& values) {
   return json;
 }
 
-double host_memory_gib(const RunResult& result) {
-  return static_cast<double>(result.host.memory_bytes) / (1024.0 * kMebi);
+double memory_gib(const sys::Host& host) {
+  return static_cast<double>(host.memory_bytes) / (1024.0 * kMebi);
+}
+
+std::vector<sys::Host> hosts_of(const RunResult& result) {
+  std::vector<sys::Host> hosts;
+  for (const emulate::HostResult& host : result.hosts) hosts.push_back(host.host);
+  if (hosts.empty()) hosts.push_back(result.host);
+  return hosts;
+}
+
+// Of accelerator `rank`; processes have as many accelerators each.
+sys::Host host_of(const RunResult& result, size_t rank) {
+  const auto accelerators = static_cast<size_t>(std::max(1, result.options.accelerators));
+  const auto process =
+      static_cast<int>(rank * static_cast<size_t>(result.processes) / accelerators);
+  for (const emulate::HostResult& host : result.hosts)
+    if (std::count(host.processes.begin(), host.processes.end(), process) > 0) return host.host;
+  return result.host;
+}
+
+// Whether a host could keep its share of the data in memory, as DLIO counts it.
+int may_cache(const RunResult& result, const sys::Host& host) {
+  const size_t hosts = std::max<size_t>(1, result.hosts.size());
+  return result.dataset.bytes / hosts <= host.memory_bytes ? 1 : 0;
 }
 
 Json metric(const RunResult& result) {
@@ -98,24 +122,31 @@ Json metric(const RunResult& result) {
 
 Json summary(const RunResult& result, const Clock& clock) {
   const workload::Workload& workload = result.resolved.workload;
+  const std::vector<sys::Host> hosts = hosts_of(result);
   const double data_gib = static_cast<double>(result.dataset.bytes) / (1024 * kMebi);
+  Json cpus = Json::array(), caching = Json::array(), memory = Json::array();
+  for (const sys::Host& host : hosts) {
+    cpus.push_back(host.cpu_count_online);
+    caching.push_back(may_cache(result, host));
+    memory.push_back(memory_gib(host));
+  }
   Json json;
   json["start"] = clock.at(0);
   json["end"] = clock.at(result.wall_seconds);
   json["num_accelerators"] = result.options.accelerators;
-  json["num_hosts"] = 1;
+  json["num_hosts"] = hosts.size();
   json["hostname"] = result.host.name;
   json["metric"] = metric(result);
   json["num_files_train"] = result.dataset.files;
   json["num_files_eval"] = result.evaluation_dataset.files;
   json["num_samples_per_file"] = workload.dataset.num_samples_per_file;
-  json["host_cpu_count"] = {result.host.cpu_count_online};
+  json["host_cpu_count"] = cpus;
   json["host_processor_name"] = result.host.cpu_model;
-  json["potential_caching"] = {data_gib <= host_memory_gib(result) ? 1 : 0};
+  json["potential_caching"] = caching;
   json["host_cpuinfo"] = string_map(sys::cpuinfo());
   json["host_meminfo"] = string_map(sys::meminfo());
-  json["host_memory_GB"] = {host_memory_gib(result)};
-  json["data_size_per_host_GB"] = data_gib;
+  json["host_memory_GB"] = memory;
+  json["data_size_per_host_GB"] = data_gib / static_cast<double>(hosts.size());
   json["epochs"] = workload.train.epochs;
   return json;
 }
@@ -148,14 +179,15 @@ Json per_epoch_stats(const RunResult& result, const Clock& clock, size_t rank) {
 
 Json rank_output(const RunResult& result, const Clock& clock, size_t rank) {
   const workload::Workload& workload = result.resolved.workload;
+  const sys::Host host = host_of(result, rank);
   Json json;
-  json["host_memory_GB"] = host_memory_gib(result);
-  json["host_cpu_count"] = result.host.cpu_count_online;
-  json["host_processor_name"] = result.host.cpu_model;
-  json["potential_caching"] = result.dataset.bytes <= result.host.memory_bytes ? 1 : 0;
+  json["host_memory_GB"] = memory_gib(host);
+  json["host_cpu_count"] = host.cpu_count_online;
+  json["host_processor_name"] = host.cpu_model;
+  json["potential_caching"] = may_cache(result, host);
   json["host_cpuinfo"] = string_map(sys::cpuinfo());
   json["host_meminfo"] = string_map(sys::meminfo());
-  json["hostname"] = result.host.name;
+  json["hostname"] = host.name;
   for (const EpochResult& epoch : result.epochs) {
     Json& entry = json[std::to_string(epoch.epoch)];
     int number = 0;
