@@ -2,10 +2,10 @@
 """Plays MLPerf Storage's driver against dlio_benchmark and checks all that it reads back.
 
 That driver (`mlpstorage training datasize | datagen | run`) executes dlio_benchmark, alone or under
-mpirun, with a fixed list of arguments, and afterwards reads summary.json and the folder dlio_config of
-its result folder: for the report, for the check of the rules, and for the row of a submission. This
-script gives the same arguments, reads the same files with the standard library alone, and fails at the
-first field that is missing, of the wrong type, or at odds with the files of the ranks.
+mpirun, with a fixed list of arguments, and afterwards reads summary.json and the folder dlio_config
+of its result folder: for the report, for the check of the rules, and for the row of a submission.
+This script gives the same arguments, reads the same files with the standard library alone, and fails
+at the first field that is missing, of the wrong type, or at odds with the files of the ranks.
 
     play_driver.py --bin build/release/bin     two runs of a small 3D U-Net and its data
     play_driver.py --self-test                 the checks notice what is wrong
@@ -100,7 +100,11 @@ def scalar(text):
 
 
 def read_yaml(text):
-    lines = [(len(line) - len(line.lstrip(" ")), line.strip()) for line in text.splitlines() if line.strip()]
+    lines = [
+        (len(line) - len(line.lstrip(" ")), line.strip())
+        for line in text.splitlines()
+        if line.strip()
+    ]
 
     def block(at, indent):
         if lines[at][1].startswith("- "):
@@ -121,8 +125,10 @@ def read_yaml(text):
             at += 1
             if rest.strip():
                 values[scalar(key)] = scalar(rest.strip())
-            elif at < len(lines) and lines[at][0] >= indent and (
-                lines[at][0] > indent or lines[at][1].startswith("- ")
+            elif (
+                at < len(lines)
+                and lines[at][0] >= indent
+                and (lines[at][0] > indent or lines[at][1].startswith("- "))
             ):
                 values[scalar(key)], at = block(at, lines[at][0])
             else:
@@ -133,7 +139,10 @@ def read_yaml(text):
         return text[:1] not in ("'", '"') and (text.endswith(":") or ": " in text)
 
     value, at = block(0, 0)
-    expect(at == len(lines), f"YAML line {at + 1} is not understood: {lines[at] if at < len(lines) else ''}")
+    expect(
+        at == len(lines),
+        f"YAML line {at + 1} is not understood: {lines[at] if at < len(lines) else ''}",
+    )
     try:
         import yaml  # where it is installed, it has to agree
     except ImportError:
@@ -190,14 +199,31 @@ def check_head(summary):
     for field, kind in TOP.items():
         expect(field in summary, f"summary.json lacks {field}")
         value = summary[field]
-        expect(isinstance(value, kind) and not isinstance(value, bool), f"summary.json: {field} is {value!r}")
-    start, end = (datetime.datetime.strptime(summary[k], "%Y-%m-%dT%H:%M:%S.%f") for k in ("start", "end"))
+        expect(
+            isinstance(value, kind) and not isinstance(value, bool),
+            f"summary.json: {field} is {value!r}",
+        )
+    start, end = (
+        datetime.datetime.strptime(summary[k], "%Y-%m-%dT%H:%M:%S.%f") for k in ("start", "end")
+    )
     expect(start < end, "summary.json: it ends before it starts")
-    expect(abs((datetime.datetime.now() - end).total_seconds()) < 300, "summary.json: 'end' is no local time")
+    expect(
+        abs((datetime.datetime.now() - end).total_seconds()) < 300,
+        "summary.json: 'end' is no local time",
+    )
     for field in ("host_cpu_count", "potential_caching", "host_memory_GB"):
-        expect(len(summary[field]) == summary["num_hosts"], f"summary.json: {field} is not one per host")
-        expect(all(is_figure(v) for v in summary[field]), f"summary.json: {field} holds {summary[field]}")
-    expect(set(summary["potential_caching"]) <= {0, 1}, "summary.json: potential_caching is not of 0 and 1")
+        expect(
+            len(summary[field]) == summary["num_hosts"],
+            f"summary.json: {field} is not one per host",
+        )
+        expect(
+            all(is_figure(v) for v in summary[field]),
+            f"summary.json: {field} holds {summary[field]}",
+        )
+    expect(
+        set(summary["potential_caching"]) <= {0, 1},
+        "summary.json: potential_caching is not of 0 and 1",
+    )
     expect("MemTotal" in summary["host_meminfo"], "summary.json: host_meminfo lacks MemTotal")
 
 
@@ -213,21 +239,38 @@ def check_summary(summary, processes):
         expect(all(is_figure(v) for v in metric[field]), f"metric.{field} holds {metric[field]}")
     for field in FIGURES + CHECKPOINT_FIGURES:
         expect(is_figure(metric.get(field)), f"metric.{field} is {metric.get(field)!r}")
-    expect(metric.get("train_au_meet_expectation") in ("success", "fail"), "train_au_meet_expectation")
+    expect(
+        metric.get("train_au_meet_expectation") in ("success", "fail"), "train_au_meet_expectation"
+    )
     mean = statistics.fmean(metric["train_au_percentage"])
-    expect(abs(mean - metric["train_au_mean_percentage"]) < 1e-6, "the AU's mean is not that of its epochs")
+    expect(
+        abs(mean - metric["train_au_mean_percentage"]) < 1e-6,
+        "the AU's mean is not that of its epochs",
+    )
     expect(0 < mean <= 100.5, f"AU {mean} %")
     rates = metric["train_throughput_samples_per_second"]
-    expect(abs(statistics.pstdev(rates) - metric["train_throughput_stdev_samples_per_second"]) < 1e-6, "stdev")
+    expect(
+        abs(statistics.pstdev(rates) - metric["train_throughput_stdev_samples_per_second"]) < 1e-6,
+        "stdev",
+    )
     mib = metric["train_throughput_mean_samples_per_second"] * RECORD_BYTES / 1048576
-    expect(abs(mib - metric["train_io_mean_MB_per_second"]) < 1e-6 * mib, "MB/s is not samples/s times bytes")
+    expect(
+        abs(mib - metric["train_io_mean_MB_per_second"]) < 1e-6 * mib,
+        "MB/s is not samples/s times bytes",
+    )
 
 
 def check_rank(folder, rank, summary):
     """<rank>_output.json and <rank>_per_epoch_stats.json; AU and rate of this rank, per epoch."""
     output = read_json(os.path.join(folder, f"{rank}_output.json"))
     stats = read_json(os.path.join(folder, f"{rank}_per_epoch_stats.json"))
-    for field in ("hostname", "host_memory_GB", "host_cpu_count", "host_processor_name", "host_meminfo"):
+    for field in (
+        "hostname",
+        "host_memory_GB",
+        "host_cpu_count",
+        "host_processor_name",
+        "host_meminfo",
+    ):
         expect(field in output, f"{rank}_output.json lacks {field}")
     figures = []
     steps = FILES // BATCH // summary["num_accelerators"]
@@ -235,17 +278,31 @@ def check_rank(folder, rank, summary):
         entry, span = output[epoch], stats[epoch]
         for part in ("load", "proc", "compute"):
             times = entry[part]["block1"]
-            expect(len(times) == steps and all(is_figure(t) for t in times), f"{rank}: {part} of epoch {epoch}")
-        expect(statistics.fmean(entry["compute"]["block1"]) >= STEP * 0.99, "a step took less than its time")
-        expect(isinstance(entry["host_meminfo"], dict) and entry["host_meminfo"], "host_meminfo of an epoch")
+            expect(
+                len(times) == steps and all(is_figure(t) for t in times),
+                f"{rank}: {part} of epoch {epoch}",
+            )
+        expect(
+            statistics.fmean(entry["compute"]["block1"]) >= STEP * 0.99,
+            "a step took less than its time",
+        )
+        expect(
+            isinstance(entry["host_meminfo"], dict) and entry["host_meminfo"],
+            "host_meminfo of an epoch",
+        )
         for name in (span, span["block1"]):
-            expect(isinstance(name["duration"], str) and float(name["duration"]) >= 0, "duration is no text")
+            expect(
+                isinstance(name["duration"], str) and float(name["duration"]) >= 0,
+                "duration is no text",
+            )
             datetime.datetime.strptime(name["start"], "%Y-%m-%dT%H:%M:%S.%f")
             datetime.datetime.strptime(name["end"], "%Y-%m-%dT%H:%M:%S.%f")
         figures.append((entry["au"]["block1"], entry["throughput"]["block1"]))
     if rank == 0:
         save = stats["2"]["save_ckpt1"]
-        expect(is_figure(save["duration"]) and is_figure(save["throughput"]), "save_ckpt1 of epoch 2")
+        expect(
+            is_figure(save["duration"]) and is_figure(save["throughput"]), "save_ckpt1 of epoch 2"
+        )
     return figures
 
 
@@ -258,7 +315,9 @@ def check_ranks(folder, summary):
         rate = sum(rank[epoch][1] for rank in ranks)
         metric = summary["metric"]
         expect(abs(au - metric["train_au_percentage"][epoch]) < 1e-6, f"AU of epoch {epoch + 1}")
-        expect(abs(rate - metric["train_throughput_samples_per_second"][epoch]) < 1e-6 * rate, "rate")
+        expect(
+            abs(rate - metric["train_throughput_samples_per_second"][epoch]) < 1e-6 * rate, "rate"
+        )
 
 
 def check_configuration(folder, workload, params, workflow):
@@ -270,11 +329,14 @@ def check_configuration(folder, workload, params, workflow):
     overrides = configs["overrides.yaml"]
     expect(overrides[0] == f"workload={workload}", f"overrides.yaml begins with {overrides[0]!r}")
     model, accelerator = overrides[0].partition("=")[2].rsplit("_", 1)
-    expect((model, accelerator) == tuple(workload.rsplit("_", 1)), "model and accelerator of the workload")
+    expect(
+        (model, accelerator) == tuple(workload.rsplit("_", 1)),
+        "model and accelerator of the workload",
+    )
     given = {}
     for line in overrides[1:]:
         expect(line.startswith("++workload."), f"overrides.yaml holds {line!r}")
-        key, _, value = line[len("++workload."):].partition("=")
+        key, _, value = line[len("++workload.") :].partition("=")
         given[key] = value
     expect(given == {k: str(v) for k, v in params.items()}, f"overrides.yaml says {given}")
     config = configs["config.yaml"]["workload"]
@@ -284,7 +346,10 @@ def check_configuration(folder, workload, params, workflow):
     for key, value in params.items():
         section, _, name = key.partition(".")
         expect(config[section][name] == value, f"config.yaml: {key} is {config[section][name]!r}")
-    expect(isinstance(config["dataset"]["record_length_bytes"], int), "config.yaml: record_length_bytes")
+    expect(
+        isinstance(config["dataset"]["record_length_bytes"], int),
+        "config.yaml: record_length_bytes",
+    )
     hydra = configs["hydra.yaml"]["hydra"]
     expect(hydra["run"]["dir"] == folder, f"hydra.yaml: run.dir is {hydra['run']['dir']!r}")
     expect(hydra["output_subdir"] == SUBDIR, "hydra.yaml: output_subdir")
@@ -317,25 +382,56 @@ class Driver:
         os.makedirs(os.path.join(self.configs, "workload"))
         for name, text in (
             ("unet3d_h100", WORKLOAD),
-            ("unet3d_datagen", WORKLOAD.replace("generate_data: False", "generate_data: True")
-             .replace("train: True", "train: False").replace("checkpoint: True", "checkpoint: False")),
+            (
+                "unet3d_datagen",
+                WORKLOAD.replace("generate_data: False", "generate_data: True")
+                .replace("train: True", "train: False")
+                .replace("checkpoint: True", "checkpoint: False"),
+            ),
         ):
-            with open(os.path.join(self.configs, "workload", name + ".yaml"), "w", encoding="utf-8") as file:
+            with open(
+                os.path.join(self.configs, "workload", name + ".yaml"), "w", encoding="utf-8"
+            ) as file:
                 file.write(text)
 
     def execute(self, command, result, workload, params):
-        words = [self.benchmark, f"workload={workload}", f"++hydra.run.dir={result}",
-                 f"++hydra.output_subdir={SUBDIR}"]
+        words = [
+            self.benchmark,
+            f"workload={workload}",
+            f"++hydra.run.dir={result}",
+            f"++hydra.output_subdir={SUBDIR}",
+        ]
         words += [f"++workload.{key}={value}" for key, value in params.items()]
         words.append(f"--config-dir={self.configs}")
         environment = dict(os.environ)
         if self.mpirun:
-            words = [self.mpirun, "-n", str(self.processes), "-host", f"127.0.0.1:{self.processes}", "--bind-to",
-                     "none", "--map-by", "node", "--oversubscribe", "--allow-run-as-root"] + words
+            words = [
+                self.mpirun,
+                "-n",
+                str(self.processes),
+                "-host",
+                f"127.0.0.1:{self.processes}",
+                "--bind-to",
+                "none",
+                "--map-by",
+                "node",
+                "--oversubscribe",
+                "--allow-run-as-root",
+            ] + words
             environment["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none"
-        done = subprocess.run(words, cwd=self.folder, env=environment, text=True, capture_output=True,
-                              check=False, timeout=300)
-        expect(done.returncode == 0, f"{command}: exit code {done.returncode}:\n{done.stdout}{done.stderr}")
+        done = subprocess.run(
+            words,
+            cwd=self.folder,
+            env=environment,
+            text=True,
+            capture_output=True,
+            check=False,
+            timeout=300,
+        )
+        expect(
+            done.returncode == 0,
+            f"{command}: exit code {done.returncode}:\n{done.stdout}{done.stderr}",
+        )
         expect("[OUTPUT]" in done.stdout, f"{command}: nothing is marked [OUTPUT]:\n{done.stdout}")
         log = read_text(os.path.join(result, "dlio.log"))
         expect(log == done.stdout, f"{command}: dlio.log differs from what was printed")
@@ -343,12 +439,19 @@ class Driver:
 
     def datasize(self, memory_gib, accelerators):
         """As many files as five times the memory takes, and 500 steps an epoch (rules of v2.0)."""
+
         def value(key):
-            words = [self.query, "workload=unet3d_h100", f"++workload.workflow.query={key}",
-                     f"--config-dir={self.configs}"]
+            words = [
+                self.query,
+                "workload=unet3d_h100",
+                f"++workload.workflow.query={key}",
+                f"--config-dir={self.configs}",
+            ]
             return int(subprocess.run(words, text=True, capture_output=True, check=True).stdout)
 
-        per_file, record = value("dataset.num_samples_per_file"), value("dataset.record_length_bytes")
+        per_file, record = value("dataset.num_samples_per_file"), value(
+            "dataset.record_length_bytes"
+        )
         by_memory = 5 * memory_gib * 2**30 // (per_file * record)
         by_steps = 500 * accelerators * value("reader.batch_size") // per_file
         return max(by_memory, by_steps)
@@ -357,25 +460,42 @@ class Driver:
         result = os.path.join(self.folder, "results/training/unet3d/datagen/20260101_000000")
         params = {"dataset.num_files_train": FILES, "dataset.data_folder": self.data}
         self.execute("datagen", result, "unet3d_datagen", params)
-        check_configuration(result, "unet3d_datagen", params,
-                            {"generate_data": True, "train": False, "checkpoint": False})
+        check_configuration(
+            result,
+            "unet3d_datagen",
+            params,
+            {"generate_data": True, "train": False, "checkpoint": False},
+        )
         check_head(read_json(os.path.join(result, "summary.json")))
         names = sorted(os.listdir(os.path.join(self.data, "train")))
-        expect(len(names) == FILES and names[0] == f"img_00_of_{FILES}.npz", f"datagen made {names[:3]} ...")
+        expect(
+            len(names) == FILES and names[0] == f"img_00_of_{FILES}.npz",
+            f"datagen made {names[:3]} ...",
+        )
 
     def run(self, number):
         result = os.path.join(self.folder, f"results/training/unet3d/run/20260101_00000{number}")
-        params = {"dataset.num_files_train": FILES, "dataset.data_folder": self.data, "reader.read_threads": 2,
-                  "checkpoint.checkpoint_folder": os.path.join(self.folder, "checkpoints")}
+        params = {
+            "dataset.num_files_train": FILES,
+            "dataset.data_folder": self.data,
+            "reader.read_threads": 2,
+            "checkpoint.checkpoint_folder": os.path.join(self.folder, "checkpoints"),
+        }
         text = self.execute("run", result, "unet3d_h100", params)
-        for line in ("[METRIC] Number of Simulated Accelerators: ",
-                     "[METRIC] Training Accelerator Utilization [AU] (%): ",
-                     "[METRIC] Training Throughput (samples/second): ",
-                     "[METRIC] Training I/O Throughput (MB/second): ",
-                     "[METRIC] train_au_meet_expectation: "):
+        for line in (
+            "[METRIC] Number of Simulated Accelerators: ",
+            "[METRIC] Training Accelerator Utilization [AU] (%): ",
+            "[METRIC] Training Throughput (samples/second): ",
+            "[METRIC] Training I/O Throughput (MB/second): ",
+            "[METRIC] train_au_meet_expectation: ",
+        ):
             expect(line in text, f"run prints no '{line}'")
-        check_configuration(result, "unet3d_h100", params,
-                            {"generate_data": False, "train": True, "checkpoint": True})
+        check_configuration(
+            result,
+            "unet3d_h100",
+            params,
+            {"generate_data": False, "train": True, "checkpoint": True},
+        )
         summary = read_json(os.path.join(result, "summary.json"))
         check_summary(summary, self.processes)
         check_ranks(result, summary)
@@ -390,22 +510,43 @@ def play(programs):
         driver.datagen()
         summaries = [driver.run(number) for number in (1, 2)]
         au = statistics.fmean(s["metric"]["train_au_mean_percentage"] for s in summaries)
-        print(f"{driver.processes} processes, {len(summaries)} runs, AU {au:.1f} %: all fields are there")
+        print(
+            f"{driver.processes} processes, {len(summaries)} runs, AU {au:.1f} %: all fields are there"
+        )
 
 
 def self_test():
     """Every check of the summary notices its field's absence, and YAML comes back as it was."""
     sample = {
         "start": datetime.datetime.now().isoformat(timespec="microseconds"),
-        "end": (datetime.datetime.now() + datetime.timedelta(seconds=1)).isoformat(timespec="microseconds"),
-        "num_accelerators": 1, "num_hosts": 1, "hostname": "h", "num_files_train": FILES, "num_files_eval": 0,
-        "num_samples_per_file": 1, "host_cpu_count": [2], "host_processor_name": "c", "potential_caching": [1],
-        "host_cpuinfo": {}, "host_meminfo": {"MemTotal": "1 kB"}, "host_memory_GB": [1.5],
-        "data_size_per_host_GB": 0.1, "epochs": EPOCHS,
-        "metric": {"train_au_percentage": [90.0] * EPOCHS, "train_throughput_samples_per_second": [5.0] * EPOCHS,
-                   "train_au_meet_expectation": "success"} | dict.fromkeys(FIGURES + CHECKPOINT_FIGURES, 0.0)
-                  | {"train_au_mean_percentage": 90.0, "train_throughput_mean_samples_per_second": 5.0,
-                     "train_io_mean_MB_per_second": 5.0 * RECORD_BYTES / 1048576},
+        "end": (datetime.datetime.now() + datetime.timedelta(seconds=1)).isoformat(
+            timespec="microseconds"
+        ),
+        "num_accelerators": 1,
+        "num_hosts": 1,
+        "hostname": "h",
+        "num_files_train": FILES,
+        "num_files_eval": 0,
+        "num_samples_per_file": 1,
+        "host_cpu_count": [2],
+        "host_processor_name": "c",
+        "potential_caching": [1],
+        "host_cpuinfo": {},
+        "host_meminfo": {"MemTotal": "1 kB"},
+        "host_memory_GB": [1.5],
+        "data_size_per_host_GB": 0.1,
+        "epochs": EPOCHS,
+        "metric": {
+            "train_au_percentage": [90.0] * EPOCHS,
+            "train_throughput_samples_per_second": [5.0] * EPOCHS,
+            "train_au_meet_expectation": "success",
+        }
+        | dict.fromkeys(FIGURES + CHECKPOINT_FIGURES, 0.0)
+        | {
+            "train_au_mean_percentage": 90.0,
+            "train_throughput_mean_samples_per_second": 5.0,
+            "train_io_mean_MB_per_second": 5.0 * RECORD_BYTES / 1048576,
+        },
     }
     check_summary(sample, 1)
     spoilt = []
@@ -429,7 +570,9 @@ def self_test():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin", help="the folder of dlio_benchmark and dlio_benchmark_query")
     parser.add_argument("--self-test", action="store_true")
     arguments = parser.parse_args()
