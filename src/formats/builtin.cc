@@ -9,7 +9,7 @@ namespace forebay::formats {
 namespace {
 
 constexpr std::array kFormats{
-    &kJpeg, &kNpy, &kNpz, &kPng, &kRaw, &kTfrecord,
+    &kHdf5, &kJpeg, &kNpy, &kNpz, &kPng, &kRaw, &kTfrecord,
 };
 
 std::string_view extension_of(std::string_view path) {

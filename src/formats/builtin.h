@@ -5,6 +5,7 @@
 
 namespace forebay::formats {
 
+extern const Format kHdf5;
 extern const Format kJpeg;
 extern const Format kNpy;
 extern const Format kNpz;
