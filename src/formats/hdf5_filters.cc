@@ -23,8 +23,7 @@ uint32_t byte_at(std::span<const std::byte> bytes, size_t at) {
 template <size_t kBytes>
 void join_planes(const std::byte* in, size_t count, std::byte* out) {
   for (size_t i = 0; i < count; ++i)
-    for (size_t plane = 0; plane < kBytes; ++plane)
-      out[i * kBytes + plane] = in[plane * count + i];
+    for (size_t plane = 0; plane < kBytes; ++plane) out[i * kBytes + plane] = in[plane * count + i];
 }
 
 // Large elements: plane by plane within a stretch of elements that stays in the cache.

@@ -294,12 +294,12 @@ void note_exceptions(const Hdf5Source& source, uint32_t number, Hdf5Layout& layo
         continue;
       }
     }
-    layout.exceptions.push_back({.dataset = number,
-                                 .is_missing = chunk.is_missing(),
-                                 .skipped = skipped,
-                                 .first = i,
-                                 .count = source.dataset.is_contiguous ? source.dataset.samples()
-                                                                       : 1});
+    layout.exceptions.push_back(
+        {.dataset = number,
+         .is_missing = chunk.is_missing(),
+         .skipped = skipped,
+         .first = i,
+         .count = source.dataset.is_contiguous ? source.dataset.samples() : 1});
   }
 }
 

@@ -1,4 +1,5 @@
-// How the samples of an HDF5 file lie in its chunks: what `FileIndex::detail` holds, and its blocks.
+// How the samples of an HDF5 file lie in its chunks: what `FileIndex::detail` holds, and its
+// blocks.
 //
 // A sample is its row (index on the first axis) in each of the file's data sets, one after the
 // other. A contiguous data set counts as chunks of one row without filters. Values; any thread.
@@ -35,8 +36,8 @@ struct Hdf5Dataset {
 
 // Where one chunk lies; chunks are numbered in row-major order.
 struct Hdf5Chunk {
-  Extent extent;             // length 0: never written, holds the fill value
-  uint32_t skipped = 0;      // filters left out, bit i for filter i
+  Extent extent;         // length 0: never written, holds the fill value
+  uint32_t skipped = 0;  // filters left out, bit i for filter i
   bool is_missing() const { return extent.length == 0; }
 };
 

@@ -34,7 +34,8 @@ class Hdf5Handle {
 
   Hdf5Handle() = default;
   Hdf5Handle(hid_t id, Close how) : id_(id), close_(how) {}
-  Hdf5Handle(Hdf5Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Hdf5Handle(Hdf5Handle&& other) noexcept
+      : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
   Hdf5Handle& operator=(Hdf5Handle&& other) noexcept {
     std::swap(id_, other.id_);
     std::swap(close_, other.close_);

@@ -12,8 +12,8 @@
 namespace forebay::formats {
 namespace {
 
-constexpr uint64_t kObjectsMax = 10'000;       // visited in files of others
-constexpr uint64_t kRecordSetsMax = 4096;      // records_0, records_1, ...
+constexpr uint64_t kObjectsMax = 10'000;   // visited in files of others
+constexpr uint64_t kRecordSetsMax = 4096;  // records_0, records_1, ...
 constexpr uint64_t kChunksMax = uint64_t{1} << 22;
 constexpr int kTriesWithoutLock = 16;
 
@@ -68,15 +68,13 @@ uint64_t usable_bytes(hid_t file, const std::string& name) {
   if (!element.ok() || axes < 1) return 0;
   std::vector<hsize_t> shape(static_cast<size_t>(axes));
   if (H5Sget_simple_extent_dims(space.id(), shape.data(), nullptr) < 0) return 0;
-  const auto bytes =
-      array_bytes({.type = element->type, .shape = {shape.begin(), shape.end()}});
+  const auto bytes = array_bytes({.type = element->type, .shape = {shape.begin(), shape.end()}});
   return bytes.ok() ? *bytes : UINT64_MAX;
 }
 
 Result<std::string> largest_dataset(hid_t file) {
   Visit found;
-  const herr_t visited =
-      H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_INC, visit, &found, H5O_INFO_BASIC);
+  const herr_t visited = H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_INC, visit, &found, H5O_INFO_BASIC);
   if (visited < 0) return corrupt("cannot list its data sets");
   if (visited > 0)
     return fail(ErrorCode::kUnsupported,
@@ -177,8 +175,7 @@ Result<std::vector<Hdf5FilterStep>> filters_of(hid_t creation, size_t element) {
     const Hdf5Filter filter = steps.back().filter;
     if (filter == Hdf5Filter::kDeflate || filter == Hdf5Filter::kLzf) ++compressors;
   }
-  if (compressors > 1)
-    return fail(ErrorCode::kUnsupported, "chunks that are compressed twice");
+  if (compressors > 1) return fail(ErrorCode::kUnsupported, "chunks that are compressed twice");
   return steps;
 }
 
@@ -221,18 +218,24 @@ Status read_chunk_shape(hid_t creation, Hdf5Dataset& found) {
 // looks the chunk up and reads it. Our driver notes what the latter would read.
 Result<Hdf5Chunk> find_chunk(hid_t dataset, const std::vector<hsize_t>& corner,
                              Hdf5ReadSession& session) {
+  // A chunk that was never written is an error of the two outermost functions; what goes wrong
+  // while it is looked up comes from below them.
+  constexpr ssize_t kErrorsOfMissingChunk = 2;
   Hdf5Chunk chunk;
-  hsize_t stored = 0;
-  if (H5Dget_chunk_storage_size(dataset, corner.data(), &stored) < 0) return corrupt("its chunks");
-  if (stored == 0) return chunk;
   session.data.reset();
   session.notes_data = true;
-  char never_written = 0;
+  char never_filled = 0;
   const herr_t read =
-      H5Dread_chunk(dataset, H5P_DEFAULT, corner.data(), &chunk.skipped, &never_written);
+      H5Dread_chunk(dataset, H5P_DEFAULT, corner.data(), &chunk.skipped, &never_filled);
   session.notes_data = false;
+  if (read < 0 && !session.failure && !session.pages.wanted() &&
+      H5Eget_num(H5E_DEFAULT) == kErrorsOfMissingChunk) {
+    H5Eclear2(H5E_DEFAULT);
+    return Hdf5Chunk{};
+  }
   if (read < 0 || !session.data) return corrupt("its chunks");
   chunk.extent = *session.data;
+  if (chunk.is_missing()) return fail(ErrorCode::kCorruption, "a chunk of 0 bytes");
   return chunk;
 }
 
@@ -275,8 +278,9 @@ Status read_dataset(hid_t dataset, Hdf5ReadSession& session, Hdf5Source& source)
       FB_TRY(read_chunk_shape(creation.id(), found));
       return find_chunks(dataset, session, source);
     case H5D_COMPACT:
-      return fail(ErrorCode::kUnsupported,
-                  "its data lie in the object header (compact storage), not in blocks of their own");
+      return fail(
+          ErrorCode::kUnsupported,
+          "its data lie in the object header (compact storage), not in blocks of their own");
     case H5D_VIRTUAL:
       return fail(ErrorCode::kUnsupported, "a virtual data set, made of others");
     default:

@@ -12,9 +12,9 @@
 
 namespace forebay::formats {
 
-// The data sets `names` of the file, or where that is empty: `records_0`, `records_1`, ... (DLIO and
-// MLPerf v3.0); else `records` (MLPerf v2.0); else the only data set, or the one of numbers with the
-// most bytes, the first by path among equals.
+// The data sets `names` of the file, or where that is empty: `records_0`, `records_1`, ... (DLIO
+// and MLPerf v3.0); else `records` (MLPerf v2.0); else the only data set, or the one of numbers
+// with the most bytes, the first by path among equals.
 //
 // kUnsupported names what Forebay does not read: types that are not numbers, filters, compact,
 // external and virtual storage. Errors name the file. Reads of the store happen outside the lock,

@@ -52,8 +52,8 @@ Status choose_max_shape(const FileSpec& spec, Hdf5Plan& plan) {
   const auto& shape = plan.dataset.array.shape;
   plan.max_shape = shape;
   if (spec.max_shape.empty()) return {};
-  plan.max_shape = FB_TRY(per_axis(spec, "dataset.hdf5.max_shape", spec.max_shape,
-                                   spec.sample_count, shape.size()));
+  plan.max_shape = FB_TRY(
+      per_axis(spec, "dataset.hdf5.max_shape", spec.max_shape, spec.sample_count, shape.size()));
   for (size_t i = 0; i < shape.size(); ++i) {
     if (plan.max_shape[i] == 0) plan.max_shape[i] = UINT64_MAX;  // no limit
     if (plan.max_shape[i] < shape[i])
@@ -66,16 +66,17 @@ Status choose_max_shape(const FileSpec& spec, Hdf5Plan& plan) {
 Status choose_chunk(const FileSpec& spec, Hdf5Plan& plan) {
   Hdf5Dataset& dataset = plan.dataset;
   const auto& shape = dataset.array.shape;
-  dataset.is_contiguous = spec.chunk_dims.empty() && spec.compression == Compression::kNone &&
-                          plan.max_shape == shape;
+  dataset.is_contiguous =
+      spec.chunk_dims.empty() && spec.compression == Compression::kNone && plan.max_shape == shape;
   if (dataset.is_contiguous) {
     dataset.chunk = shape;
     dataset.chunk[0] = 1;
     return {};
   }
-  dataset.chunk = spec.chunk_dims.empty() ? own_chunk(dataset)
-                                          : FB_TRY(per_axis(spec, "dataset.hdf5.chunk_dims",
-                                                            spec.chunk_dims, 1, shape.size()));
+  dataset.chunk =
+      spec.chunk_dims.empty()
+          ? own_chunk(dataset)
+          : FB_TRY(per_axis(spec, "dataset.hdf5.chunk_dims", spec.chunk_dims, 1, shape.size()));
   uint64_t chunks = 1;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (dataset.chunk[i] == 0) return refuse(spec, "dataset.hdf5.chunk_dims holds a 0");
@@ -105,13 +106,15 @@ Result<Hdf5Plan> plan_hdf5(const FileSpec& spec) {
                                     "side of a record, {}",
                                     sets, shape.front()));
   if (spec.dialect == Dialect::kMlpsV2 && sets != 1)
-    return refuse(spec, "MLPerf Storage v2.0 has one data set, 'records'; "
-                        "dataset.hdf5.num_dset_per_record must be 1");
+    return refuse(spec,
+                  "MLPerf Storage v2.0 has one data set, 'records'; "
+                  "dataset.hdf5.num_dset_per_record must be 1");
   shape.front() /= sets;
   shape.insert(shape.begin(), spec.sample_count);
   if (shape.size() > kDimensionsMax) return refuse(spec, "more than 32 axes");
   for (uint64_t i = 0; i < sets; ++i)
-    plan.names.push_back(spec.dialect == Dialect::kMlpsV2 ? "records" : fmt::format("records_{}", i));
+    plan.names.push_back(spec.dialect == Dialect::kMlpsV2 ? "records"
+                                                          : fmt::format("records_{}", i));
   plan.dataset.array = {.type = spec.type, .shape = std::move(shape)};
   if (spec.compression == Compression::kGzip) plan.dataset.filters = {{Hdf5Filter::kDeflate, 0}};
   if (spec.compression == Compression::kLzf) plan.dataset.filters = {{Hdf5Filter::kLzf, 0}};

@@ -16,8 +16,8 @@ namespace forebay::formats {
 // State of one open file, shared with the driver. Must outlive the file.
 struct Hdf5ReadSession {
   Hdf5Pages& pages;
-  bool may_fetch = false;     // else a page that is absent fails the library's call
-  bool notes_data = false;    // reads of data are noted instead of refused
+  bool may_fetch = false;          // else a page that is absent fails the library's call
+  bool notes_data = false;         // reads of data are noted and deliver nothing
   std::optional<Extent> data{};    // the last one noted
   std::optional<Error> failure{};  // of the store
 };

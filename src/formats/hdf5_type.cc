@@ -41,8 +41,8 @@ Result<ElementType> float_type(hid_t type) {
   if (is(2, 5)) return ElementType::kF16;
   if (is(4, 8)) return ElementType::kF32;
   if (is(8, 11)) return ElementType::kF64;
-  return refuse(fmt::format("floating point of {} bytes that is not IEEE half, single or double",
-                            bytes));
+  return refuse(
+      fmt::format("floating point of {} bytes that is not IEEE half, single or double", bytes));
 }
 
 // Values that fill their bytes.
@@ -96,11 +96,10 @@ Result<Hdf5Element> element_of(hid_t type) {
     case H5T_FLOAT:
       if (order != H5T_ORDER_LE && order != H5T_ORDER_BE) return refuse("VAX byte order");
       if (has_padding(type)) return refuse("numbers with padding bits");
-      element.type = FB_TRY(kind == H5T_FLOAT
-                                ? float_type(type)
-                                : integer_type(H5Tget_size(type), kind == H5T_INTEGER &&
-                                                                      H5Tget_sign(type) ==
-                                                                          H5T_SGN_2));
+      element.type = FB_TRY(
+          kind == H5T_FLOAT ? float_type(type)
+                            : integer_type(H5Tget_size(type),
+                                           kind == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_2));
       return element;
     case H5T_ENUM: {
       const Hdf5Handle base(H5Tget_super(type), H5Tclose);

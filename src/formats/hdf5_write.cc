@@ -52,8 +52,8 @@ size_t lzf_filter(unsigned flags, size_t count, const unsigned* values, size_t b
 bool know_lzf() {
   if (H5Zfilter_avail(kLzfNumber) > 0) return true;
   H5Eclear2(H5E_DEFAULT);
-  const H5Z_class2_t filter{H5Z_CLASS_T_VERS, kLzfNumber, 1,         1, "lzf", nullptr,
-                            nullptr,          lzf_filter};
+  const H5Z_class2_t filter{H5Z_CLASS_T_VERS, kLzfNumber, 1,         1, "lzf",
+                            nullptr,          nullptr,    lzf_filter};
   return H5Zregister(&filter) >= 0;
 }
 
@@ -132,15 +132,15 @@ class Layouter {
     if (dataset.is_contiguous)
       is_good = H5Pset_alloc_time(id, H5D_ALLOC_TIME_EARLY) >= 0;
     else
-      is_good = H5Pset_chunk(id, static_cast<int>(dataset.chunk.size()),
-                             as_hsize(dataset.chunk)) >= 0;
+      is_good =
+          H5Pset_chunk(id, static_cast<int>(dataset.chunk.size()), as_hsize(dataset.chunk)) >= 0;
     if (spec.compression == Compression::kGzip)
       is_good = is_good && H5Pset_deflate(id, static_cast<unsigned>(spec.compression_level)) >= 0;
     if (spec.compression == Compression::kLzf) {
       const unsigned values[] = {kLzfRevision, kLzfLibrary,
                                  static_cast<unsigned>(dataset.chunk_bytes())};
-      is_good = is_good && know_lzf() &&
-                H5Pset_filter(id, kLzfNumber, H5Z_FLAG_OPTIONAL, 3, values) >= 0;
+      is_good =
+          is_good && know_lzf() && H5Pset_filter(id, kLzfNumber, H5Z_FLAG_OPTIONAL, 3, values) >= 0;
     }
     if (!is_good) return hdf5_error(ErrorCode::kInvalidArgument, "chunks or compression");
     return creation;
@@ -236,8 +236,7 @@ class Output {
   }
   Status append_zeros(uint64_t end) {
     static constexpr std::byte kZeros[4096]{};
-    while (bytes_ < end)
-      FB_TRY(append({kZeros, std::min<uint64_t>(end - bytes_, sizeof kZeros)}));
+    while (bytes_ < end) FB_TRY(append({kZeros, std::min<uint64_t>(end - bytes_, sizeof kZeros)}));
     return {};
   }
   // Up to `end`: the image's metadata, zeros where it has none.
@@ -282,9 +281,8 @@ Status write_contiguous(Output& output, Layouter& layouter, const Hdf5Plan& plan
   Payload payload(spec);
   for (const Extent& place : places) {
     FB_TRY(output.append_metadata(image, place.offset));
-    FB_TRY(payload.produce(place.length, [&](std::span<const std::byte> piece) {
-      return output.append(piece);
-    }));
+    FB_TRY(payload.produce(place.length,
+                           [&](std::span<const std::byte> piece) { return output.append(piece); }));
   }
   return output.append_metadata(image, image.file_bytes);
 }

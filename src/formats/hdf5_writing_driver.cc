@@ -134,8 +134,7 @@ Result<Hdf5Handle> create_hdf5(Hdf5Image& image, Dialect dialect) {
   const Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   const DriverInfo info{&image};
   // MLPerf v2.0 leaves h5py's default, which is the oldest layout.
-  const H5F_libver_t oldest =
-      dialect == Dialect::kMlpsV2 ? H5F_LIBVER_EARLIEST : H5F_LIBVER_LATEST;
+  const H5F_libver_t oldest = dialect == Dialect::kMlpsV2 ? H5F_LIBVER_EARLIEST : H5F_LIBVER_LATEST;
   if (!access.is_open() || !creation.is_open() ||
       H5Pset_driver(access.id(), driver_id(), &info) < 0 ||
       H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG) < 0 ||
