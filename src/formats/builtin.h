@@ -6,6 +6,7 @@
 namespace forebay::formats {
 
 extern const Format kCsv;
+extern const Format kHdf5;
 extern const Format kIndexedBinary;
 extern const Format kJpeg;
 extern const Format kMmapIndexedBinary;
