@@ -165,8 +165,10 @@ Result<emulate::RunOptions> read_options(const Arguments& arguments,
   options.payload = *arguments.get("--payload");
   options.cache = *arguments.get("--cache");
   if (resolved.compat == workload::Compat::kMlpsV3) {  // what that program always does
+    const bool is_mounted = resolved.workload.storage.storage_type.ends_with("_fs") &&
+                            !emulate::is_synthetic(resolved.workload);
     if (!arguments.has("--payload")) options.payload = "bytes";
-    if (!arguments.has("--cache")) options.cache = "cold";
+    if (!arguments.has("--cache") && is_mounted) options.cache = "cold";
   }
   if (const auto rules = arguments.get("--rules"))
     options.rules = emulate::rule_set_name(*emulate::rule_set_from_name(*rules));

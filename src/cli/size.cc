@@ -55,6 +55,9 @@ Result<int> run(const Arguments& arguments) {
   constexpr int64_t kMost = 1'000'000;
   const workload::Resolved resolved = FB_TRY(resolve_arguments(arguments));
   const workload::Workload& workload = resolved.workload;
+  if (!workload.workflow.train)
+    return fail(ErrorCode::kInvalidArgument,
+                "{} only makes data; name the workload that trains on it", workload.name);
   report::SizeQuestion question;
   question.workload = workload.name;
   question.accelerators =
