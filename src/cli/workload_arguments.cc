@@ -161,8 +161,9 @@ Status remove_data(const workload::Resolved& resolved, const std::string& folder
     Status gone = store->remove(file.path);
     if (!gone.ok() && gone.error().code != ErrorCode::kNotFound) return gone;
     removed += gone.ok() ? 1 : 0;
-    if (options.format->index_path != nullptr)
-      store->remove(options.format->index_path(file.path)).ignore("only some formats have one");
+    if (options.format->side_paths == nullptr) continue;
+    for (const std::string& side : options.format->side_paths(file.path))
+      store->remove(side).ignore("compressed files have none");
   }
   talk(fmt::format("{}: {} files removed (dataset.keep_files: False)\n", folder, removed));
   return {};
@@ -174,7 +175,14 @@ Status generate_data(const workload::Resolved& resolved, const std::string& fold
   options.threads =
       threads > 0 ? threads : static_cast<int>(resolved.workload.reader.write_threads);
   const auto store = FB_TRY(storage::open_store("local", folder));
+  bool is_noted = false;
   const auto progress = [&](const dataset::GeneratorProgress& now) {
+    if (now.files_replaced > 0 && !is_noted)
+      talk(
+          fmt::format("note    {}: {} files of these names have another size than asked for and "
+                      "are replaced\n",
+                      folder, base::format_count(now.files_replaced)));
+    is_noted = true;
     if (!quiet) show_progress(progress_text(now));
   };
   const dataset::GeneratorProgress done =
