@@ -17,6 +17,7 @@
 #include "emulate/data_source.h"
 #include "emulate/metrics.h"
 #include "emulate/page_cache_control.h"
+#include "emulate/rules.h"
 #include "emulate/schedule.h"
 #include "emulate/verdict.h"
 #include "loader/engine.h"
@@ -479,6 +480,8 @@ class Run {
           static_cast<double>(first_batch_ns_ - start_ns_) * kNano;
     summarise_run(result_);
     result_.verdict = judge(result_);
+    if (const auto rules = rule_set_from_name(options_.rules))
+      result_.rules = check_rules(result_, *rules);
   }
 
   const RunRequest& request_;
