@@ -9,7 +9,7 @@ namespace forebay::formats {
 namespace {
 
 constexpr std::array kFormats{
-    &kJpeg, &kNpy, &kNpz, &kPng, &kRaw, &kTfrecord,
+    &kJpeg, &kNpy, &kNpz, &kParquet, &kPng, &kRaw, &kTfrecord,
 };
 
 std::string_view extension_of(std::string_view path) {

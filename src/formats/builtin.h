@@ -8,6 +8,7 @@ namespace forebay::formats {
 extern const Format kJpeg;
 extern const Format kNpy;
 extern const Format kNpz;
+extern const Format kParquet;
 extern const Format kPng;
 extern const Format kRaw;
 extern const Format kTfrecord;
