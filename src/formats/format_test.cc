@@ -18,8 +18,40 @@ FileSpec small_spec(std::string path = "train/a") {
   return {.path = std::move(path), .rows = 31, .columns = 17, .seed = 7};
 }
 
+// Sample 0 as a loader takes it from the file `bytes`; its size, or the error.
+Result<size_t> first_sample_bytes(const Format& format, std::string_view path,
+                                  std::span<const std::byte> bytes, const FileIndex& index) {
+  auto reader = format.make_reader({});
+  if (index.access == Access::kBlocks) {
+    const Block& block = index.blocks.front();
+    std::vector<std::byte> joined;
+    for (const Extent& extent : block.extents) {
+      const auto part = bytes.subspan(extent.offset, extent.length);
+      joined.insert(joined.end(), part.begin(), part.end());
+    }
+    const auto decoded = FB_TRY(reader->decode_block(path, joined, index, block));
+    const Record record = FB_TRY(decoded->at(0));
+    return record.bytes.size();
+  }
+  if (index.access == Access::kExtents)
+    bytes = bytes.subspan(index.extents[0].offset, index.extents[0].length);
+  const Record record = FB_TRY(reader->read(path, bytes, index, 0));
+  return record.bytes.size();
+}
+
+// Whether the parts of the program that the format needs are there.
+bool is_present(const Format& format) {
+  TestingStore store;
+  store.put("a", {});
+  const auto index = format.index(store, {"a", 0, 0}, {});
+  return index.ok() || index.error().message.find("forebay_") == std::string::npos;
+}
+
 class EveryFormat : public testing::TestWithParam<const Format*> {
  protected:
+  void SetUp() override {
+    if (!is_present(format())) GTEST_SKIP() << format().name << ": its module is not built";
+  }
   const Format& format() const { return *GetParam(); }
   storage::FileInfo write(const FileSpec& spec, bool can_patch = true) {
     const Status status = write_with(format(), store_, spec.path, spec, can_patch);
@@ -38,14 +70,13 @@ TEST_P(EveryFormat, ReadsBackOneSampleAndRecognisesIt) {
   const auto index = format().index(store_, info, {});
   ASSERT_TRUE(index.ok()) << index.error().message;
   EXPECT_EQ(index->sample_count, 1u);
-  auto reader = format().make_reader({});
-  const auto record = reader->read(spec.path, bytes, *index, 0);
-  ASSERT_TRUE(record.ok()) << record.error().message;
-  EXPECT_GE(record->bytes.size(), 1u);
+  const auto sample_bytes = first_sample_bytes(format(), spec.path, bytes, *index);
+  ASSERT_TRUE(sample_bytes.ok()) << sample_bytes.error().message;
+  EXPECT_GE(*sample_bytes, 1u);
 }
 
 TEST_P(EveryFormat, EstimateIsExactOrAnUpperBound) {
-  const bool is_exact = format().name != "jpeg";
+  const bool is_exact = format().name != "jpeg" && format().name != "parquet";
   for (const uint64_t samples : {1u, 3u}) {
     FileSpec spec = small_spec();
     spec.sample_count = samples;

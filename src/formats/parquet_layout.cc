@@ -8,11 +8,26 @@ namespace forebay::formats {
 namespace {
 
 constexpr std::string_view kHead = "parquet1";
-constexpr uint64_t kSameAsBefore = 0, kNew = 1;
+// How a group is written: as the one before, as that one but for the bytes of its chunks (by their
+// difference), or in full.
+constexpr uint64_t kSame = 0, kOtherBytes = 1, kNew = 2;
 
 void put(std::string& out, uint64_t value) {
   for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
   out.push_back(static_cast<char>(value));
+}
+
+// Small differences of either sign as small numbers.
+uint64_t difference(uint64_t from, uint64_t to) {
+  const auto signed_ = static_cast<int64_t>(to - from);
+  return static_cast<uint64_t>(signed_) << 1 ^ static_cast<uint64_t>(signed_ >> 63);
+}
+uint64_t add_difference(uint64_t from, uint64_t coded) {
+  return from + (coded >> 1 ^ (~(coded & 1) + 1));
+}
+
+bool is_alike_but_for_bytes(const ParquetChunk& a, const ParquetChunk& b) {
+  return a.level_count == b.level_count && a.codec == b.codec;
 }
 
 // Takes numbers off the front of a text; after the end every number is 0 and ok() false.
@@ -86,6 +101,67 @@ bool has_right_widths(const ParquetColumn& column) {
   return false;
 }
 
+void put_group(std::string& out, const ParquetLayout& layout, size_t number) {
+  const ParquetGroup& group = layout.groups[number];
+  const ParquetChunk* chunks = layout.chunks_of(number);
+  const size_t n = layout.columns.size();
+  const ParquetGroup* before = number > 0 ? &layout.groups[number - 1] : nullptr;
+  const ParquetChunk* old = number > 0 ? layout.chunks_of(number - 1) : nullptr;
+  const bool is_next = before != nullptr && group.number == before->number + 1 &&
+                       group.sample_count == before->sample_count;
+  if (is_next && std::equal(chunks, chunks + n, old)) {
+    put(out, kSame);
+  } else if (is_next && std::equal(chunks, chunks + n, old, is_alike_but_for_bytes)) {
+    put(out, kOtherBytes);
+    for (size_t i = 0; i < n; ++i) put(out, difference(old[i].bytes, chunks[i].bytes));
+  } else {
+    put(out, kNew);
+    put(out, group.number);
+    put(out, group.sample_count);
+    for (size_t i = 0; i < n; ++i) {
+      put(out, chunks[i].bytes);
+      put(out, chunks[i].level_count);
+      put(out, chunks[i].codec);
+    }
+  }
+}
+
+// False: damaged.
+bool next_group(Numbers& numbers, ParquetLayout& layout) {
+  const size_t n = layout.columns.size();
+  const uint64_t mode = numbers.next();
+  ParquetGroup group;
+  if (mode == kNew) {
+    group.number = numbers.next();
+    group.sample_count = numbers.next();
+    group.chunk_row = layout.chunks.size() / n;
+    for (size_t i = 0; i < n && numbers.ok(); ++i) {
+      ParquetChunk chunk{.bytes = numbers.next(), .level_count = numbers.next()};
+      chunk.codec = static_cast<uint8_t>(numbers.next());
+      layout.chunks.push_back(chunk);
+    }
+  } else {
+    if (layout.groups.empty() || mode > kNew) return false;
+    group = layout.groups.back();
+    ++group.number;
+    if (mode == kOtherBytes) {
+      const size_t old = group.chunk_row * n;
+      group.chunk_row = layout.chunks.size() / n;
+      for (size_t i = 0; i < n && numbers.ok(); ++i) {
+        ParquetChunk chunk = layout.chunks[old + i];
+        chunk.bytes = add_difference(chunk.bytes, numbers.next());
+        layout.chunks.push_back(chunk);
+      }
+    }
+  }
+  group.first_sample = layout.groups.empty() ? 0
+                                             : layout.groups.back().first_sample +
+                                                   layout.groups.back().sample_count;
+  if (group.sample_count > INT64_MAX - group.first_sample) return false;
+  layout.groups.push_back(group);
+  return numbers.ok();
+}
+
 }  // namespace
 
 std::string write_layout(const ParquetLayout& layout) {
@@ -103,26 +179,7 @@ std::string write_layout(const ParquetLayout& layout) {
     put(out, static_cast<uint64_t>(column.repetition_max));
   }
   put(out, layout.groups.size());
-  const size_t n = layout.columns.size();
-  uint64_t number = 0, rows = 0;
-  for (size_t group = 0; group < layout.groups.size(); ++group) {
-    const ParquetGroup& it = layout.groups[group];
-    const ParquetChunk* chunks = layout.chunks_of(group);
-    const bool is_same =
-        group > 0 && it.number == number + 1 && it.sample_count == rows &&
-        std::equal(chunks, chunks + n, layout.chunks_of(group - 1));
-    number = it.number;
-    rows = it.sample_count;
-    put(out, is_same ? kSameAsBefore : kNew);
-    if (is_same) continue;
-    put(out, number);
-    put(out, rows);
-    for (size_t column = 0; column < n; ++column) {
-      put(out, chunks[column].bytes);
-      put(out, chunks[column].level_count);
-      put(out, chunks[column].codec);
-    }
-  }
+  for (size_t i = 0; i < layout.groups.size(); ++i) put_group(out, layout, i);
   return out;
 }
 
@@ -142,28 +199,8 @@ Result<ParquetLayout> parse_layout(std::string_view text) {
   }
   if (columns == 0) return damaged();
   const size_t groups = numbers.count();
-  uint64_t first = 0;
-  for (size_t i = 0; i < groups && numbers.ok(); ++i) {
-    ParquetGroup group{.first_sample = first};
-    if (numbers.next() == kSameAsBefore) {
-      if (i == 0) return damaged();
-      group.number = layout.groups.back().number + 1;
-      group.sample_count = layout.groups.back().sample_count;
-      group.chunk_row = layout.groups.back().chunk_row;
-    } else {
-      group.number = numbers.next();
-      group.sample_count = numbers.next();
-      group.chunk_row = layout.chunks.size() / columns;
-      for (size_t column = 0; column < columns && numbers.ok(); ++column) {
-        ParquetChunk chunk{.bytes = numbers.next(), .level_count = numbers.next()};
-        chunk.codec = static_cast<uint8_t>(numbers.next());
-        layout.chunks.push_back(chunk);
-      }
-    }
-    if (group.sample_count > INT64_MAX - first) return damaged();
-    first += group.sample_count;
-    layout.groups.push_back(group);
-  }
+  for (size_t i = 0; i < groups; ++i)
+    if (!next_group(numbers, layout)) return damaged();
   if (!numbers.ok() || !numbers.at_end()) return damaged();
   return layout;
 }

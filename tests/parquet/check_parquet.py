@@ -34,6 +34,8 @@ PYARROW_REFUSES = {
 FOREBAY_REFUSES = {
     "rle-dict-uncompressed-corrupt-checksum.parquet": "CRC checksum verification failed",
 }
+# Rows whose value pyarrow cannot hold: Spark wrote the year 290000 (its time is in the .md beside it).
+TOO_LARGE_FOR_PYARROW = {("int96_from_spark.parquet", 5): "0060b9c76ee2ffffa8abb0f9"}
 ARROW_BYTES = {
     pa.int8(): "b", pa.uint8(): "B", pa.int16(): "h", pa.uint16(): "H", pa.int32(): "i",
     pa.uint32(): "I", pa.int64(): "q", pa.uint64(): "Q", pa.float32(): "f", pa.float64(): "d",
@@ -103,7 +105,7 @@ def compare(program, folder, name):
     if len(rows) != len(expected):
         return [f"{name}: {len(rows)} rows, pyarrow has {len(expected)}"]
     for i, (ours, theirs) in enumerate(zip(rows, expected)):
-        if ours != theirs:
+        if ours != TOO_LARGE_FOR_PYARROW.get((name, i), theirs):
             return [f"{name}: row {i}: {ours[:200]}, pyarrow has {theirs[:200]}"]
     return []
 
@@ -197,7 +199,7 @@ def leaf_bytes(scalar, kind, column, is_repeated):
         return decimal_bytes(scalar.as_py(), kind, column)
     if column.physical_type == "INT96":
         days, microseconds = divmod(scalar.value, 86400 * 10 ** 6)
-        return struct.pack("<QI", microseconds * 1000, days + 2440588)
+        return struct.pack("<QI", microseconds * 1000, (days + 2440588) % 2 ** 32)
     if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
         return struct.pack("<q", scalar.value)
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
