@@ -1,7 +1,7 @@
 # Apache Arrow's C++ library for the module forebay_parquet: an installed one, else the one that a
 # pyarrow wheel carries with its headers. Sets FOREBAY_ARROW_LIBRARIES when there is one.
 set(FOREBAY_ARROW_PYTHON "" CACHE FILEPATH
-  "Python with the pyarrow whose Arrow is used (default: build/python, which ./dev setup makes)")
+  "Python whose pyarrow brings Arrow (default: build/python of ./dev setup; none: do without)")
 set(FOREBAY_ARROW_OLDEST 21)
 
 # forebay_arrow_works(VARIABLE LIBRARIES): whether a program with Arrow's types links. Another ABI
@@ -25,8 +25,8 @@ endfunction()
 
 # Library targets from the folder of the wheel that `python` has.
 function(forebay_arrow_from_wheel python)
-  execute_process(COMMAND "${python}" -c
-    "import pyarrow; print(pyarrow.get_include(), pyarrow.get_library_dirs()[0], pyarrow.cpp_version, sep=';')"
+  execute_process(COMMAND "${python}" -c "import pyarrow as a
+print(a.get_include(), a.get_library_dirs()[0], a.cpp_version, sep=';')"
     OUTPUT_VARIABLE answer OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE status)
   if(NOT status EQUAL 0)
     return()
@@ -75,12 +75,13 @@ if(TARGET Parquet::parquet_shared AND NOT Arrow_VERSION VERSION_LESS FOREBAY_ARR
   endif()
 endif()
 if(NOT FOREBAY_ARROW_LIBRARIES)
-  set(forebay_pythons "${FOREBAY_ARROW_PYTHON}" "${PROJECT_SOURCE_DIR}/build/python/bin/python")
-  foreach(python ${forebay_pythons})
-    if(EXISTS "${python}" AND NOT FOREBAY_ARROW_LIBRARIES)
-      forebay_arrow_from_wheel("${python}")
-    endif()
-  endforeach()
+  set(python "${FOREBAY_ARROW_PYTHON}")
+  if(NOT python)
+    set(python "${PROJECT_SOURCE_DIR}/build/python/bin/python")
+  endif()
+  if(EXISTS "${python}")
+    forebay_arrow_from_wheel("${python}")
+  endif()
 endif()
 if(NOT FOREBAY_ARROW_LIBRARIES)
   message(STATUS "Arrow: not found; the format parquet will be refused (./dev setup brings it)")

@@ -82,8 +82,8 @@ Status write(storage::Writer& writer, bool /*can_patch*/, const FileSpec& spec) 
   return parquet->write(writer, spec);
 }
 
-// Upper bound: values by their width, a dictionary for narrow ones, two bits of level for each value,
-// and what headers, runs and deflate add.
+// Upper bound: values by their width, a dictionary for narrow ones, two bits of level for each
+// value, and what headers, runs and deflate add.
 uint64_t column_bytes_max(const FileSpec& spec, const Column& column) {
   const uint64_t groups = (spec.sample_count + spec.row_group_rows - 1) / spec.row_group_rows;
   const uint64_t values = spec.sample_count * column.values;

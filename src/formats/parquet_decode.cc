@@ -61,7 +61,7 @@ class Rows : public DecodedBlock {
 };
 
 std::shared_ptr<parquet::ColumnDescriptor> descriptor_of(const ParquetColumn& column) {
-  const auto repetition = column.is_repeated()             ? parquet::Repetition::REPEATED
+  const auto repetition = column.is_repeated()        ? parquet::Repetition::REPEATED
                           : column.definition_max > 0 ? parquet::Repetition::OPTIONAL
                                                       : parquet::Repetition::REQUIRED;
   const auto node = parquet::schema::PrimitiveNode::Make(
@@ -88,14 +88,18 @@ class Chunk {
     auto reader = parquet::PageReader::Open(stream, values, codec, properties, *descriptor_,
                                             is_always_compressed);
 #else
-    auto reader = parquet::PageReader::Open(stream, values, codec, properties,
-                                            is_always_compressed);
+    auto reader =
+        parquet::PageReader::Open(stream, values, codec, properties, is_always_compressed);
 #endif
     reader_ = parquet::ColumnReader::Make(descriptor_.get(), std::move(reader), pool);
   }
 
-  const ParquetColumn& column() const { return column_; }
-  uint64_t level_count() const { return level_count_; }
+  const ParquetColumn& column() const {
+    return column_;
+  }
+  uint64_t level_count() const {
+    return level_count_;
+  }
   template <class Type>
   parquet::TypedColumnReader<Type>& as() {
     return static_cast<parquet::TypedColumnReader<Type>&>(*reader_);
@@ -112,14 +116,22 @@ class Chunk {
 template <class Body>
 auto with_type(const ParquetColumn& column, Body&& body) {
   switch (column.physical) {
-    case PhysicalType::kBoolean: return body(parquet::BooleanType{});
-    case PhysicalType::kInt32: return body(parquet::Int32Type{});
-    case PhysicalType::kInt64: return body(parquet::Int64Type{});
-    case PhysicalType::kInt96: return body(parquet::Int96Type{});
-    case PhysicalType::kFloat: return body(parquet::FloatType{});
-    case PhysicalType::kDouble: return body(parquet::DoubleType{});
-    case PhysicalType::kFixedBytes: return body(parquet::FLBAType{});
-    case PhysicalType::kByteArray: break;
+    case PhysicalType::kBoolean:
+      return body(parquet::BooleanType{});
+    case PhysicalType::kInt32:
+      return body(parquet::Int32Type{});
+    case PhysicalType::kInt64:
+      return body(parquet::Int64Type{});
+    case PhysicalType::kInt96:
+      return body(parquet::Int96Type{});
+    case PhysicalType::kFloat:
+      return body(parquet::FloatType{});
+    case PhysicalType::kDouble:
+      return body(parquet::DoubleType{});
+    case PhysicalType::kFixedBytes:
+      return body(parquet::FLBAType{});
+    case PhysicalType::kByteArray:
+      break;
   }
   return body(parquet::ByteArrayType{});
 }
@@ -137,11 +149,11 @@ struct Batch {
   // At most `most` levels; 0 after the last. Values go to `to` when given.
   void read(Chunk& chunk, uint64_t most, Value* to = nullptr) {
     int64_t values_read = 0;
-    levels = static_cast<uint64_t>(chunk.as<Type>().ReadBatch(
-        static_cast<int64_t>(std::min(most, kBatchLevels)),
-        definitions.empty() ? nullptr : definitions.data(),
-        repetitions.empty() ? nullptr : repetitions.data(), to != nullptr ? to : values.get(),
-        &values_read));
+    levels = static_cast<uint64_t>(
+        chunk.as<Type>().ReadBatch(static_cast<int64_t>(std::min(most, kBatchLevels)),
+                                   definitions.empty() ? nullptr : definitions.data(),
+                                   repetitions.empty() ? nullptr : repetitions.data(),
+                                   to != nullptr ? to : values.get(), &values_read));
     value_count = static_cast<uint64_t>(values_read);
   }
 
@@ -168,14 +180,14 @@ const void* value_address(const Value& value) {
 // Values of N bytes each (the low ones of an integer), `stride` bytes apart.
 template <size_t N, class Value>
 void store_strided(std::byte* to, uint64_t stride, const Value* from, uint64_t count) {
-  for (uint64_t i = 0; i < count; ++i)
-    std::memcpy(to + i * stride, value_address(from[i]), N);
+  for (uint64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, value_address(from[i]), N);
 }
 
 template <class Value>
 void store(std::byte* to, uint64_t stride, const Value* from, uint64_t count, size_t bytes) {
   switch (bytes) {
-    case 1: return store_strided<1>(to, stride, from, count);
+    case 1:
+      return store_strided<1>(to, stride, from, count);
     case 2:
       if constexpr (sizeof(Value) >= 2) return store_strided<2>(to, stride, from, count);
       break;
@@ -185,10 +197,10 @@ void store(std::byte* to, uint64_t stride, const Value* from, uint64_t count, si
     case 8:
       if constexpr (sizeof(Value) >= 8) return store_strided<8>(to, stride, from, count);
       break;
-    default: break;
+    default:
+      break;
   }
-  for (uint64_t i = 0; i < count; ++i)
-    std::memcpy(to + i * stride, value_address(from[i]), bytes);
+  for (uint64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, value_address(from[i]), bytes);
 }
 
 // Where the values of one column go when all rows have one size.
@@ -266,8 +278,8 @@ Result<bool> fill_lists(Chunk& chunk, const Slots& slots) {
     position += batch.levels;
     for (uint64_t done = 0; !is_plain && done < batch.levels;) {
       const uint64_t run = std::min(slots.values - in_row, batch.levels - done);
-      store(slots.first + row * slots.row_bytes + in_row * bytes, bytes,
-            batch.values.get() + done, run, bytes);
+      store(slots.first + row * slots.row_bytes + in_row * bytes, bytes, batch.values.get() + done,
+            run, bytes);
       done += run;
       in_row = 0;
       ++row;
@@ -298,8 +310,8 @@ Status collect(Chunk& chunk, uint64_t rows, uint64_t bytes_max, Collected& out) 
       } else if (started == 0) {
         return fail(ErrorCode::kCorruption, "its pages begin in the middle of a row");
       }
-      const bool is_null = !batch.definitions.empty() &&
-                           batch.definitions[i] < column.definition_max;
+      const bool is_null =
+          !batch.definitions.empty() && batch.definitions[i] < column.definition_max;
       if (is_null || value >= batch.value_count) {
         out.bytes.insert(out.bytes.end(), zeros.begin(), zeros.end());
         continue;

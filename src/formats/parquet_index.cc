@@ -26,7 +26,8 @@ constexpr uint64_t kForgottenHeaderBytes = 100;
 Result<std::string> read_part(storage::Store& store, const storage::FileInfo& file, uint64_t offset,
                               uint64_t bytes) {
   std::string part(bytes, '\0');
-  const size_t n = FB_TRY(store.read_at(file.path, offset, std::as_writable_bytes(std::span(part))));
+  const size_t n =
+      FB_TRY(store.read_at(file.path, offset, std::as_writable_bytes(std::span(part))));
   if (n != bytes)
     return fail(ErrorCode::kCorruption, "{}: truncated at byte {} of {}", file.path, offset + n,
                 file.size);
@@ -53,9 +54,8 @@ Result<std::string> read_footer(storage::Store& store, const storage::FileInfo& 
                 footer_bytes, file.size);
   const uint64_t held = tail_bytes - kFooterEndBytes;
   if (footer_bytes <= held) return tail.substr(held - footer_bytes, footer_bytes);
-  std::string footer =
-      FB_TRY(read_part(store, file, file.size - kFooterEndBytes - footer_bytes,
-                       footer_bytes - held));
+  std::string footer = FB_TRY(
+      read_part(store, file, file.size - kFooterEndBytes - footer_bytes, footer_bytes - held));
   footer.append(tail, 0, held);
   return footer;
 }
@@ -83,9 +83,15 @@ void set_element(const parquet::ColumnDescriptor& leaf, ParquetColumn& column) {
                             : nullptr;
   const bool is_signed = integer == nullptr || integer->is_signed();
   switch (leaf.physical_type()) {
-    case parquet::Type::BOOLEAN: column.element = ElementType::kBool; break;
-    case parquet::Type::FLOAT: column.element = ElementType::kF32; break;
-    case parquet::Type::DOUBLE: column.element = ElementType::kF64; break;
+    case parquet::Type::BOOLEAN:
+      column.element = ElementType::kBool;
+      break;
+    case parquet::Type::FLOAT:
+      column.element = ElementType::kF32;
+      break;
+    case parquet::Type::DOUBLE:
+      column.element = ElementType::kF64;
+      break;
     case parquet::Type::INT32:
       if (integer != nullptr && integer->bit_width() == 8)
         column.element = is_signed ? ElementType::kI8 : ElementType::kU8;
@@ -99,12 +105,15 @@ void set_element(const parquet::ColumnDescriptor& leaf, ParquetColumn& column) {
       if (is_number) column.element = is_signed ? ElementType::kI64 : ElementType::kU64;
       column.value_bytes = 8;
       break;
-    case parquet::Type::INT96: column.value_bytes = 12; break;
+    case parquet::Type::INT96:
+      column.value_bytes = 12;
+      break;
     case parquet::Type::FIXED_LEN_BYTE_ARRAY:
       column.value_bytes = column.fixed_bytes = static_cast<uint32_t>(leaf.type_length());
       if (logical && logical->is_float16()) column.element = ElementType::kF16;
       break;
-    default: break;
+    default:
+      break;
   }
   if (column.element) column.value_bytes = static_cast<uint32_t>(element_bytes(*column.element));
 }
@@ -138,7 +147,8 @@ Result<std::vector<int>> choose_leaves(const std::string& path,
   for (const std::string& name : wanted) {
     bool is_known = false;
     for (int i = 0; i < schema.num_columns(); ++i) {
-      if (schema.GetColumnRoot(i)->name() != name && schema.Column(i)->path()->ToDotString() != name)
+      if (schema.GetColumnRoot(i)->name() != name &&
+          schema.Column(i)->path()->ToDotString() != name)
         continue;
       is_chosen[static_cast<size_t>(i)] = is_known = true;
     }
@@ -167,12 +177,13 @@ class GroupIndexer {
     for (const int leaf : leaves) {
       const auto chunk = group.ColumnChunk(leaf);
       const std::string& name = layout.columns[layout.chunks.size() % leaves.size()].name;
-      const std::string where = fmt::format("{}: row group {}: column {}", file_.path, number, name);
+      const std::string where =
+          fmt::format("{}: row group {}: column {}", file_.path, number, name);
       FB_TRY(check(*chunk, where));
       const Extent extent = FB_TRY(locate(*chunk, where));
       if (chunk->num_values() < static_cast<int64_t>(block.sample_count))
-        return fail(ErrorCode::kCorruption, "{}: {} values for {} rows", where,
-                    chunk->num_values(), block.sample_count);
+        return fail(ErrorCode::kCorruption, "{}: {} values for {} rows", where, chunk->num_values(),
+                    block.sample_count);
       layout.chunks.push_back({.bytes = extent.length,
                                .level_count = static_cast<uint64_t>(chunk->num_values()),
                                .codec = static_cast<uint8_t>(chunk->compression())});
@@ -192,8 +203,9 @@ class GroupIndexer {
     if (!chunk.file_path().empty())
       return fail(ErrorCode::kUnsupported, "{}: its data lie in another file", where);
     if (!chunk.can_decompress())
-      return fail(ErrorCode::kUnsupported, "{}: compressed with {}, which Arrow {} here lacks", where,
-                  arrow::util::Codec::GetCodecAsString(chunk.compression()), ARROW_VERSION_STRING);
+      return fail(ErrorCode::kUnsupported, "{}: compressed with {}, which Arrow {} here lacks",
+                  where, arrow::util::Codec::GetCodecAsString(chunk.compression()),
+                  ARROW_VERSION_STRING);
     return {};
   }
 
@@ -210,8 +222,7 @@ class GroupIndexer {
     if (total_bytes_ > file_.size)
       return fail(ErrorCode::kCorruption, "{}: the chunks overlap", where);
     if (is_old_java_)
-      extent.length +=
-          std::min(kForgottenHeaderBytes, file_.size - extent.offset - extent.length);
+      extent.length += std::min(kForgottenHeaderBytes, file_.size - extent.offset - extent.length);
     return extent;
   }
 
@@ -228,8 +239,7 @@ Result<FileIndex> index_footer(const storage::FileInfo& file, const parquet::Fil
   layout.is_always_compressed = metadata.writer_version().VersionLt(
       parquet::ApplicationVersion::PARQUET_CPP_10353_FIXED_VERSION());
   for (const int leaf : leaves)
-    layout.columns.push_back(
-        FB_TRY(describe_column(file.path, *metadata.schema()->Column(leaf))));
+    layout.columns.push_back(FB_TRY(describe_column(file.path, *metadata.schema()->Column(leaf))));
   FileIndex index{.access = Access::kBlocks, .sample_count = 0};
   GroupIndexer indexer(file, metadata);
   for (int i = 0; i < metadata.num_row_groups(); ++i) {

@@ -89,14 +89,22 @@ ParquetColumn next_column(Numbers& numbers, bool& is_possible) {
 bool has_right_widths(const ParquetColumn& column) {
   const uint32_t n = column.value_bytes;
   switch (column.physical) {
-    case PhysicalType::kBoolean: return n == 1;
-    case PhysicalType::kInt32: return n == 1 || n == 2 || n == 4;
-    case PhysicalType::kInt64: return n == 8;
-    case PhysicalType::kInt96: return n == 12;
-    case PhysicalType::kFloat: return n == 4;
-    case PhysicalType::kDouble: return n == 8;
-    case PhysicalType::kByteArray: return n == 0;
-    case PhysicalType::kFixedBytes: return n == column.fixed_bytes && n > 0;
+    case PhysicalType::kBoolean:
+      return n == 1;
+    case PhysicalType::kInt32:
+      return n == 1 || n == 2 || n == 4;
+    case PhysicalType::kInt64:
+      return n == 8;
+    case PhysicalType::kInt96:
+      return n == 12;
+    case PhysicalType::kFloat:
+      return n == 4;
+    case PhysicalType::kDouble:
+      return n == 8;
+    case PhysicalType::kByteArray:
+      return n == 0;
+    case PhysicalType::kFixedBytes:
+      return n == column.fixed_bytes && n > 0;
   }
   return false;
 }
@@ -154,9 +162,9 @@ bool next_group(Numbers& numbers, ParquetLayout& layout) {
       }
     }
   }
-  group.first_sample = layout.groups.empty() ? 0
-                                             : layout.groups.back().first_sample +
-                                                   layout.groups.back().sample_count;
+  group.first_sample = layout.groups.empty()
+                           ? 0
+                           : layout.groups.back().first_sample + layout.groups.back().sample_count;
   if (group.sample_count > INT64_MAX - group.first_sample) return false;
   layout.groups.push_back(group);
   return numbers.ok();

@@ -45,8 +45,8 @@ class ParquetPool : public arrow::MemoryPool {
  private:
   arrow::Status check(int64_t more) const {
     if (more <= bytes_max_ - bytes_) return arrow::Status::OK();
-    return arrow::Status::OutOfMemory("its pages want ", bytes_ + more, " bytes of memory, more than ",
-                                      bytes_max_);
+    return arrow::Status::OutOfMemory("its pages want ", bytes_ + more,
+                                      " bytes of memory, at most ", bytes_max_, " are granted");
   }
   void add(int64_t bytes) {
     bytes_ += bytes;

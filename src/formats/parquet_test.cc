@@ -126,8 +126,8 @@ TEST_F(Parquet, EveryTypeComesBackInRowsOfItsColumns) {
 }
 
 TEST_F(Parquet, ColumnsOfOneTypeAreAnArray) {
-  const FileSpec spec =
-      table({{"a", ElementType::kF32, 7}, {"b", ElementType::kF32, 1}, {"c", ElementType::kI32, 3}});
+  const FileSpec spec = table(
+      {{"a", ElementType::kF32, 7}, {"b", ElementType::kF32, 1}, {"c", ElementType::kI32, 3}});
   const Bytes& file = write(spec);
   const auto found = index(spec.path, {.columns = {"b", "a"}});
   ASSERT_TRUE(found.ok());
@@ -203,11 +203,11 @@ TEST_F(Parquet, WrongTablesAreRefused) {
     const Status status = write_with(kParquet, store_, spec.path, spec);
     return status.ok() ? "" : status.error().message;
   };
-  EXPECT_EQ(refused(table({{"", ElementType::kU8, 1}})),
-            "t.parquet: column '': it has no name");
+  EXPECT_EQ(refused(table({{"", ElementType::kU8, 1}})), "t.parquet: column '': it has no name");
   EXPECT_EQ(refused(table({{"a", ElementType::kU8, 1}, {"a", ElementType::kU8, 1}})),
             "t.parquet: column 'a': it is there twice");
-  EXPECT_EQ(refused(table({{"a", ElementType::kU8, 0}})), "t.parquet: column 'a': 0 values per row");
+  EXPECT_EQ(refused(table({{"a", ElementType::kU8, 0}})),
+            "t.parquet: column 'a': 0 values per row");
   EXPECT_EQ(refused(table({{"a", ElementType::kC64, 1}})),
             "t.parquet: column 'a': parquet has no complex64");
   FileSpec spec = table({{"a", ElementType::kU8, 1}});
@@ -276,8 +276,7 @@ TEST_F(Parquet, BytesThatAreNotTheBlockAreRefused) {
   damaged.detail.pop_back();
   const auto decoded = reader_->decode_block(spec.path, bytes, damaged, found->blocks[0]);
   ASSERT_FALSE(decoded.ok());
-  EXPECT_EQ(decoded.error().message,
-            "t.parquet: the description of the parquet file is damaged");
+  EXPECT_EQ(decoded.error().message, "t.parquet: the description of the parquet file is damaged");
 }
 
 TEST(ParquetLayoutText, RoundTripSharesEqualGroups) {

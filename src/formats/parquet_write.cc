@@ -1,5 +1,6 @@
-// Random rows -> a parquet file as pyarrow lays it out: a scalar or a list of fixed size per column,
-// Arrow's own schema beside parquet's, checksums on pages. One row group is in memory at most.
+// Random rows -> a parquet file as pyarrow lays it out: a scalar or a list of fixed size per
+// column, Arrow's own schema beside parquet's, checksums on pages. At most one row group is in
+// memory.
 #include <arrow/io/interfaces.h>
 #include <arrow/ipc/writer.h>
 #include <arrow/type.h>
@@ -33,7 +34,8 @@ class WriterStream : public arrow::io::OutputStream {
   }
   using arrow::io::OutputStream::Write;
   arrow::Status Write(const void* data, int64_t bytes) override {
-    Status status = writer_.append({static_cast<const std::byte*>(data), static_cast<size_t>(bytes)});
+    Status status =
+        writer_.append({static_cast<const std::byte*>(data), static_cast<size_t>(bytes)});
     if (!status.ok()) {
       error = std::move(status).error();
       return arrow::Status::IOError(error->message);
@@ -58,19 +60,32 @@ class WriterStream : public arrow::io::OutputStream {
 
 std::shared_ptr<arrow::DataType> arrow_type(ElementType type) {
   switch (type) {
-    case ElementType::kU8: return arrow::uint8();
-    case ElementType::kU16: return arrow::uint16();
-    case ElementType::kU32: return arrow::uint32();
-    case ElementType::kU64: return arrow::uint64();
-    case ElementType::kI8: return arrow::int8();
-    case ElementType::kI16: return arrow::int16();
-    case ElementType::kI32: return arrow::int32();
-    case ElementType::kI64: return arrow::int64();
-    case ElementType::kF16: return arrow::float16();
-    case ElementType::kF32: return arrow::float32();
-    case ElementType::kF64: return arrow::float64();
-    case ElementType::kBool: return arrow::boolean();
-    default: return nullptr;
+    case ElementType::kU8:
+      return arrow::uint8();
+    case ElementType::kU16:
+      return arrow::uint16();
+    case ElementType::kU32:
+      return arrow::uint32();
+    case ElementType::kU64:
+      return arrow::uint64();
+    case ElementType::kI8:
+      return arrow::int8();
+    case ElementType::kI16:
+      return arrow::int16();
+    case ElementType::kI32:
+      return arrow::int32();
+    case ElementType::kI64:
+      return arrow::int64();
+    case ElementType::kF16:
+      return arrow::float16();
+    case ElementType::kF32:
+      return arrow::float32();
+    case ElementType::kF64:
+      return arrow::float64();
+    case ElementType::kBool:
+      return arrow::boolean();
+    default:
+      return nullptr;
   }
 }
 
@@ -145,12 +160,18 @@ class ColumnSource {
 
   Status write(parquet::ColumnWriter& writer, uint64_t rows) {
     switch (writer.type()) {
-      case parquet::Type::BOOLEAN: return write_as<parquet::BooleanType>(writer, rows);
-      case parquet::Type::INT32: return write_as<parquet::Int32Type>(writer, rows);
-      case parquet::Type::INT64: return write_as<parquet::Int64Type>(writer, rows);
-      case parquet::Type::FLOAT: return write_as<parquet::FloatType>(writer, rows);
-      case parquet::Type::DOUBLE: return write_as<parquet::DoubleType>(writer, rows);
-      default: return write_as<parquet::FLBAType>(writer, rows);
+      case parquet::Type::BOOLEAN:
+        return write_as<parquet::BooleanType>(writer, rows);
+      case parquet::Type::INT32:
+        return write_as<parquet::Int32Type>(writer, rows);
+      case parquet::Type::INT64:
+        return write_as<parquet::Int64Type>(writer, rows);
+      case parquet::Type::FLOAT:
+        return write_as<parquet::FloatType>(writer, rows);
+      case parquet::Type::DOUBLE:
+        return write_as<parquet::DoubleType>(writer, rows);
+      default:
+        return write_as<parquet::FLBAType>(writer, rows);
     }
   }
 
@@ -193,9 +214,14 @@ class ColumnSource {
         uint16_t bits = 0;
         std::memcpy(&bits, from, width);
         switch (column_.type) {
-          case ElementType::kI8: out[i] = static_cast<Value>(static_cast<int8_t>(bits)); break;
-          case ElementType::kI16: out[i] = static_cast<Value>(static_cast<int16_t>(bits)); break;
-          default: out[i] = static_cast<Value>(bits);
+          case ElementType::kI8:
+            out[i] = static_cast<Value>(static_cast<int8_t>(bits));
+            break;
+          case ElementType::kI16:
+            out[i] = static_cast<Value>(static_cast<int16_t>(bits));
+            break;
+          default:
+            out[i] = static_cast<Value>(bits);
         }
       }
     }

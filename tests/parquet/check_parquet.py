@@ -34,7 +34,7 @@ PYARROW_REFUSES = {
 FOREBAY_REFUSES = {
     "rle-dict-uncompressed-corrupt-checksum.parquet": "CRC checksum verification failed",
 }
-# Rows whose value pyarrow cannot hold: Spark wrote the year 290000 (its time is in the .md beside it).
+# Rows whose value pyarrow cannot hold: Spark wrote the year 290000 (see the .md beside it).
 TOO_LARGE_FOR_PYARROW = {("int96_from_spark.parquet", 5): "0060b9c76ee2ffffa8abb0f9"}
 ARROW_BYTES = {
     pa.int8(): "b", pa.uint8(): "B", pa.int16(): "h", pa.uint16(): "H", pa.int32(): "i",
@@ -162,7 +162,8 @@ def leaf_count(kind):
 
 
 def is_list(kind):
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return (pa.types.is_list(kind) or pa.types.is_large_list(kind) or
+            pa.types.is_fixed_size_list(kind))
 
 
 def collect(scalar, kind, parts, at, physical, is_repeated):
