@@ -22,7 +22,9 @@ namespace forebay::formats {
 namespace {
 
 constexpr uint64_t kDecodedBytesMax = uint64_t{4} << 30;  // of one row group
-constexpr uint64_t kBatchLevels = 16u << 10;              // levels and values stay in cache
+constexpr uint64_t kBatchLevels = 4096;                   // levels and values stay in cache
+constexpr uint64_t kPanelBytes = 64;  // of a row: the panel of a row group fits the L2 cache
+constexpr uint64_t kTileRows = 64;    // of a panel: its rows fit the L1 cache
 constexpr uint64_t kDirectRunBytes = 4096;  // from here on values go to their row without a stop
 
 // Pages are about a megabyte whatever they compress to; more is granted to blocks that are large.
@@ -185,6 +187,11 @@ void store_strided(std::byte* to, uint64_t stride, const Value* from, uint64_t c
 
 template <class Value>
 void store(std::byte* to, uint64_t stride, const Value* from, uint64_t count, size_t bytes) {
+  if constexpr (std::is_arithmetic_v<Value>)
+    if (stride == sizeof(Value) && bytes == sizeof(Value)) {
+      std::memcpy(to, from, count * bytes);
+      return;
+    }
   switch (bytes) {
     case 1:
       return store_strided<1>(to, stride, from, count);
@@ -330,6 +337,70 @@ Status collect(Chunk& chunk, uint64_t rows, uint64_t bytes_max, Collected& out) 
   return {};
 }
 
+// Columns beside each other, each in one piece, that are put into rows together.
+class Panel {
+ public:
+  explicit Panel(uint64_t rows) : rows_(rows) {}
+
+  // For columns of `width` bytes per row in all.
+  void open(uint64_t width) {
+    width_ = width;
+    used_ = 0;
+    columns_.clear();
+    bytes_.resize(std::max(bytes_.size(), width * rows_));
+  }
+  bool is_full() const { return used_ == width_; }
+  uint64_t width() const { return width_; }
+  // Room for the next column.
+  std::byte* add(uint64_t width) {
+    columns_.push_back({bytes_.data() + used_ * rows_, width});
+    used_ += width;
+    return columns_.back().from;
+  }
+
+  void copy_to(std::byte* to, uint64_t row_bytes) const {
+    for (uint64_t row = 0; row < rows_; row += kTileRows) {
+      const uint64_t count = std::min(kTileRows, rows_ - row);
+      std::byte* at = to + row * row_bytes;
+      for (const Piece& piece : columns_) {
+        copy(at, row_bytes, piece.from + row * piece.width, piece.width, count);
+        at += piece.width;
+      }
+    }
+  }
+
+ private:
+  struct Piece {
+    std::byte* from;
+    uint64_t width;
+  };
+
+  template <size_t N>
+  static void copy_of(std::byte* to, uint64_t stride, const std::byte* from, uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, from + i * N, N);
+  }
+  static void copy(std::byte* to, uint64_t stride, const std::byte* from, uint64_t width,
+                   uint64_t count) {
+    switch (width) {
+      case 1:
+        return copy_of<1>(to, stride, from, count);
+      case 2:
+        return copy_of<2>(to, stride, from, count);
+      case 4:
+        return copy_of<4>(to, stride, from, count);
+      case 8:
+        return copy_of<8>(to, stride, from, count);
+      default:
+        for (uint64_t i = 0; i < count; ++i)
+          std::memcpy(to + i * stride, from + i * width, width);
+    }
+  }
+
+  uint64_t rows_, width_ = 0, used_ = 0;
+  std::vector<Piece> columns_;
+  std::vector<std::byte> bytes_;
+};
+
 class Decoder {
  public:
   Decoder(std::string_view path, std::span<const std::byte> bytes, const ParquetLayout& layout,
@@ -401,16 +472,42 @@ class Decoder {
     out.allocate(row_bytes * group_.sample_count);
     out.row_bytes = row_bytes;
     out.element = element;
+    return fill_rows(out);
+  }
+
+  // Narrow columns are gathered in panels, so that a row is not visited once for each of them.
+  Result<bool> fill_rows(Rows& out) {
+    Panel panel(out.count);
+    std::byte* to = out.data.get();
     bool is_regular = true;
-    Slots slots{.first = out.data.get(), .row_bytes = row_bytes, .rows = group_.sample_count};
     const Status status = each_column([&](size_t i, Chunk& chunk) -> Status {
+      if (!is_regular) return {};
+      if (panel.is_full()) panel.open(panel_width(i));
+      Slots slots{.first = to, .row_bytes = out.row_bytes, .rows = out.count};
       slots.values = values_per_row(i);
-      if (is_regular) is_regular = FB_TRY(fill_column(chunk, slots));
-      slots.first += slots.values * layout_.columns[i].value_bytes;
+      const uint64_t bytes = slots.values * layout_.columns[i].value_bytes;
+      const bool is_in_panel = !panel.is_full();
+      if (is_in_panel) slots.first = panel.add(slots.row_bytes = bytes);
+      is_regular = FB_TRY(fill_column(chunk, slots));
+      if (is_in_panel && panel.is_full()) panel.copy_to(to, out.row_bytes);
+      if (panel.is_full()) to += is_in_panel ? panel.width() : bytes;
       return {};
     });
     if (!status.ok()) return status.error();
     return is_regular;
+  }
+
+  // Bytes per row of the columns from `first` on that share a panel; 0 when there are less than two.
+  uint64_t panel_width(size_t first) const {
+    uint64_t width = 0;
+    size_t i = first;
+    for (; i < layout_.columns.size(); ++i) {
+      const uint64_t bytes = values_per_row(i) * layout_.columns[i].value_bytes;
+      if (width + bytes > kPanelBytes) break;
+      width += bytes;
+    }
+    const bool is_whole_row = first == 0 && i == layout_.columns.size();
+    return i < first + 2 || is_whole_row ? 0 : width;
   }
 
   static Result<bool> fill_column(Chunk& chunk, const Slots& slots) {
