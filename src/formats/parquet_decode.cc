@@ -17,14 +17,15 @@
 #include "base/error.h"
 #include "formats/parquet_parts.h"
 #include "formats/parquet_pool.h"
+#include "sys/memory.h"
 
 namespace forebay::formats {
 namespace {
 
 constexpr uint64_t kDecodedBytesMax = uint64_t{4} << 30;  // of one row group
 constexpr uint64_t kBatchLevels = 4096;                   // levels and values stay in cache
-constexpr uint64_t kPanelBytes = 64;  // of a row: the panel of a row group fits the L2 cache
-constexpr uint64_t kTileRows = 64;    // of a panel: its rows fit the L1 cache
+constexpr uint64_t kPanelBytes = 64;        // of a row: the panel of a row group fits the L2 cache
+constexpr uint64_t kTileRows = 64;          // of a panel: its rows fit the L1 cache
 constexpr uint64_t kDirectRunBytes = 4096;  // from here on values go to their row without a stop
 
 // Pages are about a megabyte whatever they compress to; more is granted to blocks that are large.
@@ -53,13 +54,13 @@ class Rows : public DecodedBlock {
   // Not initialised: every byte is written by a decoder or the block is dropped.
   void allocate(uint64_t bytes) {
     total_bytes = bytes;
-    data = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    data = sys::allocate_large(bytes);
   }
 
   uint64_t count = 0, row_bytes = 0, total_bytes = 0;
   std::vector<uint64_t> ends;
   std::optional<ElementType> element;
-  std::unique_ptr<std::byte[]> data;
+  sys::LargeBuffer data;
 };
 
 std::shared_ptr<parquet::ColumnDescriptor> descriptor_of(const ParquetColumn& column) {
@@ -391,8 +392,7 @@ class Panel {
       case 8:
         return copy_of<8>(to, stride, from, count);
       default:
-        for (uint64_t i = 0; i < count; ++i)
-          std::memcpy(to + i * stride, from + i * width, width);
+        for (uint64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, from + i * width, width);
     }
   }
 
@@ -497,7 +497,8 @@ class Decoder {
     return is_regular;
   }
 
-  // Bytes per row of the columns from `first` on that share a panel; 0 when there are less than two.
+  // Bytes per row of the columns from `first` on that share a panel; 0 when there are less than
+  // two.
   uint64_t panel_width(size_t first) const {
     uint64_t width = 0;
     size_t i = first;

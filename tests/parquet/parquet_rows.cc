@@ -2,8 +2,8 @@
 //   parquet_rows rows FOLDER NAME [COLUMN...]   one line of hex per row, or "error CODE MESSAGE"
 //   parquet_rows write FOLDER NAME              a file with a column of each type
 //   parquet_rows time FOLDER NAME [COLUMN...]   CPU seconds to decode all rows, 9 passes
-#include <ctime>
 #include <cstdio>
+#include <ctime>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,7 +56,8 @@ Status print_times(storage::Store& store, std::string_view name,
   const formats::FileIndex index = FB_TRY(formats::kParquet.index(store, info, options));
   const auto reader = formats::kParquet.make_reader(options);
   std::vector<std::vector<std::byte>> blocks;
-  for (const formats::Block& block : index.blocks) blocks.push_back(FB_TRY(read_block(store, name, block)));
+  for (const formats::Block& block : index.blocks)
+    blocks.push_back(FB_TRY(read_block(store, name, block)));
   for (int pass = 0; pass < 9; ++pass) {
     const std::clock_t begin = std::clock();
     uint64_t bytes = 0;
