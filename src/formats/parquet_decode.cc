@@ -22,8 +22,7 @@
 namespace forebay::formats {
 namespace {
 
-constexpr uint64_t kDecodedBytesMax = uint64_t{4} << 30;  // of one row group
-constexpr uint64_t kBatchLevels = 4096;                   // levels and values stay in cache
+constexpr uint64_t kBatchLevels = 4096;     // levels and values stay in cache
 constexpr uint64_t kPanelBytes = 64;        // of a row: the panel of a row group fits the L2 cache
 constexpr uint64_t kTileRows = 64;          // of a panel: its rows fit the L1 cache
 constexpr uint64_t kDirectRunBytes = 4096;  // from here on values go to their row without a stop
@@ -32,6 +31,13 @@ constexpr uint64_t kDirectRunBytes = 4096;  // from here on values go to their r
 int64_t pool_bytes_max(size_t block_bytes) {
   return static_cast<int64_t>(
       std::min<uint64_t>(std::max<uint64_t>(64u << 20, uint64_t{64} * block_bytes), 1u << 31));
+}
+
+// What one row group may decode to. Runs of equal values take next to nothing, so that the bytes at
+// hand say little; a small file gets a gigabyte at most all the same.
+uint64_t decoded_bytes_max(size_t block_bytes) {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  return std::clamp<uint64_t>(64 * block_bytes, kGiB, 4 * kGiB);
 }
 
 // Rows of one block; `ends` is empty when all have the size `row_bytes`.
@@ -331,7 +337,7 @@ Status collect(Chunk& chunk, uint64_t rows, uint64_t bytes_max, Collected& out) 
     if (out.bytes.size() + out.ends.size() * sizeof(uint64_t) > bytes_max)
       return fail(ErrorCode::kResourceExhausted,
                   "decodes to more than {} bytes: write the file with smaller row groups",
-                  kDecodedBytesMax);
+                  bytes_max);
   }
   if (started < rows) return ends_early(started, rows);
   out.ends.push_back(out.bytes.size());
@@ -410,6 +416,7 @@ class Decoder {
         layout_(layout),
         group_(layout.groups[group]),
         chunks_(layout.chunks_of(group)),
+        decoded_bytes_max_(decoded_bytes_max(bytes.size())),
         pool_(pool_bytes_max(bytes.size())) {}
 
   Result<std::shared_ptr<const DecodedBlock>> run() {
@@ -464,9 +471,9 @@ class Decoder {
     for (size_t i = 0; i < layout_.columns.size(); ++i) {
       const uint64_t values = values_per_row(i);
       if (values == 0) return false;
-      if (values > kDecodedBytesMax) return too_large();
+      if (values > decoded_bytes_max_) return too_large();
       row_bytes += values * layout_.columns[i].value_bytes;
-      if (row_bytes > kDecodedBytesMax / group_.sample_count) return too_large();
+      if (row_bytes > decoded_bytes_max_ / group_.sample_count) return too_large();
       if (layout_.columns[i].element != element) element.reset();
     }
     out.allocate(row_bytes * group_.sample_count);
@@ -524,7 +531,7 @@ class Decoder {
     std::vector<Collected> columns(layout_.columns.size());
     uint64_t total = 0, held = 0;
     const Status status = each_column([&](size_t i, Chunk& chunk) -> Status {
-      const uint64_t left = kDecodedBytesMax - std::min(held, kDecodedBytesMax);
+      const uint64_t left = decoded_bytes_max_ - std::min(held, decoded_bytes_max_);
       FB_TRY(with_type(chunk.column(), [&]<class Type>(Type) {
         return collect<Type>(chunk, group_.sample_count, left, columns[i]);
       }));
@@ -553,7 +560,7 @@ class Decoder {
     return fail(ErrorCode::kResourceExhausted,
                 "{}: row group {} decodes to more than {} bytes: write the file with smaller row "
                 "groups",
-                path_, group_.number, kDecodedBytesMax);
+                path_, group_.number, decoded_bytes_max_);
   }
 
   std::string_view path_;
@@ -561,6 +568,7 @@ class Decoder {
   const ParquetLayout& layout_;
   const ParquetGroup& group_;
   const ParquetChunk* chunks_;
+  uint64_t decoded_bytes_max_;
   ParquetPool pool_;
 };
 
