@@ -12,6 +12,7 @@ extern const Format kJpeg;
 extern const Format kMmapIndexedBinary;
 extern const Format kNpy;
 extern const Format kNpz;
+extern const Format kParquet;
 extern const Format kPng;
 extern const Format kRaw;
 extern const Format kSynthetic;
