@@ -14,6 +14,9 @@ pkg_check_modules(turbojpeg REQUIRED IMPORTED_TARGET libturbojpeg)
 pkg_check_modules(hdf5 REQUIRED IMPORTED_TARGET hdf5-serial)
 pkg_check_modules(spng REQUIRED IMPORTED_TARGET spng)
 
+# Optional: runs over several processes and hosts.
+find_package(MPI QUIET COMPONENTS C)
+
 if(FOREBAY_BUILD_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
