@@ -21,6 +21,7 @@ class World;
 namespace forebay::cli {
 
 constexpr std::array<std::string_view, 3> kCompats{"dlio-main", "mlps-v2.0", "mlps-v3.0"};
+constexpr std::array<std::string_view, 4> kRuleSets{"mlperf-v2.0", "mlperf-v3.0", "v2.0", "v3.0"};
 constexpr Flag kCompatFlag{
     .name = "--compat",
     .value = "NAME",

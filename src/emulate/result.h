@@ -143,6 +143,25 @@ struct Verdict {
   bool is_lower_bound = false;  // the storage was never the limit: at least so many
 };
 
+// Whether a run keeps the rules of MLPerf Storage.
+struct RulesReport {
+  enum class Outcome {
+    kValid,    // may be handed in to the closed division
+    kOpen,     // only to the open one
+    kInvalid,  // to neither
+  };
+  struct Finding {
+    Outcome outcome = Outcome::kInvalid;  // what it makes of the run
+    std::string rule;                     // "data set size", "parameters"
+    std::string text;                     // one sentence with the numbers
+  };
+  std::string rules;  // "mlperf-v2.0"
+  Outcome outcome = Outcome::kValid;
+  std::vector<Finding> findings;         // empty = valid
+  std::vector<std::string> notes;        // true, and no violation
+  std::vector<std::string> not_checked;  // what one run cannot tell
+};
+
 struct RunOptions {
   std::string data;               // folder
   std::string storage = "local";  // store spec
@@ -154,6 +173,7 @@ struct RunOptions {
   uint64_t errors_max = UINT64_MAX;
   int decode_threads = 0;  // per accelerator; 0 = reader.read_threads
   std::string out;         // result folder
+  std::string rules;       // check against these: "mlperf-v2.0"; "" = none
 };
 
 struct DatasetFacts {
@@ -209,6 +229,7 @@ struct RunResult {
   bool is_interrupted = false;
   std::string error;  // what ended the run early, or ""
   Verdict verdict;
+  std::optional<RulesReport> rules;  // when RunOptions::rules asks for it
 };
 
 }  // namespace forebay::emulate

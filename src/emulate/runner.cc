@@ -22,6 +22,7 @@
 #include "emulate/metrics.h"
 #include "emulate/packing.h"
 #include "emulate/page_cache_control.h"
+#include "emulate/rules.h"
 #include "emulate/schedule.h"
 #include "emulate/verdict.h"
 #include "loader/engine.h"
@@ -664,6 +665,8 @@ class Run {
     summarise_run(result_);
     note_clocks();
     result_.verdict = judge(result_);
+    if (const auto rules = rule_set_from_name(options_.rules))
+      result_.rules = check_rules(result_, *rules);
   }
 
   void fill_own_part() {

@@ -4,8 +4,8 @@
 That driver (`mlpstorage training datasize | datagen | run`) executes dlio_benchmark, alone or under
 mpirun, with a fixed list of arguments, and afterwards reads summary.json and the folder dlio_config
 of its result folder: for the report, for the check of the rules, and for the row of a submission.
-This script gives the same arguments, reads the same files with the standard library alone, and fails
-at the first field that is missing, of the wrong type, or at odds with the files of the ranks.
+This script gives the same arguments, reads the same files with the standard library alone, and
+fails at the first field that is missing, of the wrong type, or at odds with the files of the ranks.
 
     play_driver.py --bin build/release/bin     two runs of a small 3D U-Net and its data
     play_driver.py --self-test                 the checks notice what is wrong
@@ -511,7 +511,7 @@ def play(programs):
         summaries = [driver.run(number) for number in (1, 2)]
         au = statistics.fmean(s["metric"]["train_au_mean_percentage"] for s in summaries)
         print(
-            f"{driver.processes} processes, {len(summaries)} runs, AU {au:.1f} %: all fields are there"
+            f"{driver.processes} processes, {len(summaries)} runs, AU {au:.1f} %: nothing is amiss"
         )
 
 
