@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/console.h"
 #include "dataset/generator.h"
+#include "emulate/data_store.h"
 #include "storage/store.h"
 
 namespace forebay::cli {
@@ -76,16 +77,14 @@ Result<std::string> data_folder(const Arguments& arguments, const workload::Reso
     if (given->empty()) return fail(ErrorCode::kInvalidArgument, "--data needs a folder, not ''");
     return *given;
   }
-  const std::string& folder = resolved.workload.dataset.data_folder;
-  const std::string& root = resolved.workload.storage.storage_root;
-  if (folder.starts_with('/') || root.empty() || root == "./" || root == ".") return folder;
-  return root.ends_with('/') ? root + folder : root + "/" + folder;
+  return emulate::place_of(resolved.workload.dataset.data_folder, resolved.workload.storage);
 }
 
 std::string command_line(const Arguments& arguments, std::span<const std::string_view> without) {
   std::string text = "forebay " + std::string(arguments.command().name);
   for (const Positional& positional : arguments.command().positionals)
-    for (const std::string& value : arguments.all(positional.name)) text += " " + quoted(value);
+    for (const std::string& value : arguments.all(positional.name))
+      text += " " + quoted(workload::shown_override(value));
   for (const Flag& flag : arguments.command().flags) {
     const bool left_out = std::find(without.begin(), without.end(), flag.name) != without.end();
     if (!arguments.has(flag.name) || left_out) continue;
@@ -98,7 +97,8 @@ std::string command_line(const Arguments& arguments, std::span<const std::string
 Status remove_data(const workload::Resolved& resolved, const std::string& folder) {
   const dataset::GeneratorOptions options = FB_TRY(generator_options(resolved.workload));
   const dataset::GeneratorPlan plan = FB_TRY(dataset::plan_generation(options));
-  const auto store = FB_TRY(storage::open_store("local", folder));
+  const auto store =
+      FB_TRY(emulate::open_data_store("local", folder, resolved.workload.storage));
   uint64_t removed = 0;
   for (const formats::FileSpec& file : plan.files) {
     Status gone = store->remove(file.path);
@@ -115,7 +115,8 @@ Status generate_data(const workload::Resolved& resolved, const std::string& fold
                      bool quiet, std::stop_token stop) {
   dataset::GeneratorOptions options = FB_TRY(generator_options(resolved.workload));
   options.threads = threads;
-  const auto store = FB_TRY(storage::open_store("local", folder));
+  const auto store =
+      FB_TRY(emulate::open_data_store("local", folder, resolved.workload.storage));
   const auto progress = [&](const dataset::GeneratorProgress& now) {
     if (!quiet) show_progress(progress_text(now));
   };

@@ -18,10 +18,11 @@ namespace forebay::cli {
 // The workload and its overrides from the positionals WORKLOAD and KEY=VALUE.
 Result<workload::Resolved> resolve_arguments(const Arguments& arguments);
 
-// --data (kInvalidArgument when empty), or storage.storage_root joined with dataset.data_folder.
+// --data (kInvalidArgument when empty), or storage.storage_root joined with dataset.data_folder: a
+// folder, or s3://BUCKET/PREFIX.
 Result<std::string> data_folder(const Arguments& arguments, const workload::Resolved& resolved);
 
-// The command line again, ready for a shell, but for the flags named.
+// The command line again, ready for a shell, but for the flags named; values of secret keys are ***.
 std::string command_line(const Arguments& arguments,
                          std::span<const std::string_view> without = {});
 

@@ -24,10 +24,9 @@ CheckpointWriter::CheckpointWriter(std::unique_ptr<storage::Store> store, uint64
   base::Random(seed).fill(block_);
 }
 
-Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::open(const std::string& folder,
-                                                                 uint64_t model_bytes, bool sync,
-                                                                 uint64_t seed) {
-  std::unique_ptr<storage::Store> store = FB_TRY(storage::open_store("local", folder));
+std::unique_ptr<CheckpointWriter> CheckpointWriter::open(std::unique_ptr<storage::Store> store,
+                                                         uint64_t model_bytes, bool sync,
+                                                         uint64_t seed) {
   return std::unique_ptr<CheckpointWriter>(
       new CheckpointWriter(std::move(store), model_bytes, sync, seed));
 }

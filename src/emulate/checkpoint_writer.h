@@ -17,10 +17,8 @@ namespace forebay::emulate {
 
 class CheckpointWriter {
  public:
-  // `folder` is made when the first checkpoint is written.
-  static Result<std::unique_ptr<CheckpointWriter>> open(const std::string& folder,
-                                                        uint64_t model_bytes, bool sync,
-                                                        uint64_t seed);
+  static std::unique_ptr<CheckpointWriter> open(std::unique_ptr<storage::Store> store,
+                                                uint64_t model_bytes, bool sync, uint64_t seed);
 
   // global_epoch<E>_step<S>/model_states-0.pt, E and S from 1 as DLIO counts them. The record's
   // times are left at 0 except `seconds`.

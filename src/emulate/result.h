@@ -149,6 +149,7 @@ struct RunResult {
   std::string command;
   workload::Resolved resolved;
   RunOptions options;
+  std::string store;  // what the store says of itself: of an object store, its address
   sys::Host host;
   DatasetFacts dataset, evaluation_dataset;
   uint64_t steps_per_epoch = 0;

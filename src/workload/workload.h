@@ -114,6 +114,12 @@ struct Metric {
 struct Storage {
   std::string storage_type = "local_fs";
   std::string storage_root = "./";
+  // storage_options, for object stores. Empty: as the environment says.
+  std::string access_key_id, secret_access_key, endpoint_url, region;
+  bool force_path_style = false;  // false: where the server asks for it
+  uint64_t max_attempts = 5;      // of one request
+
+  bool is_object_store() const { return storage_type == "s3" || storage_type == "aistore"; }
   bool operator==(const Storage&) const = default;
 };
 
@@ -153,6 +159,9 @@ struct Resolved {
 // line, key, value, the allowed range and the nearest known key. A value that needs what a later
 // version brings is refused as kUnsupported with the key's name.
 Result<Resolved> resolve(std::string_view source, const std::vector<std::string>& overrides);
+
+// The override as it may be shown: the value of a secret key is replaced by ***.
+std::string shown_override(std::string_view text);
 
 // The resolved workload as YAML that resolve() reads back to the same value, origins as comments.
 std::string to_yaml(const Resolved& resolved);
