@@ -176,13 +176,13 @@ TEST_F(S3Test, RetriesEndWithTheTimeAllowed) {
 // Whatever breaks a body half-way, the read goes on where it was, and its visitor sees every byte
 // once.
 TEST_F(S3Test, BrokenBodiesAreContinuedNotTakenAsWhole) {
-  const auto store = server_.open("data/root", {{"stall_timeout", "300ms"}});
+  const auto store = server_.open("data/root", {{"stall_timeout", "700ms"}});
   const std::string content = random_text(700'000);
   put(*store, "f", content);
   for (const char* kind : {"reset", "short", "stall", "wrong_range", "no_ranges"}) {
     for (const int bytes : {0, 1, 300'000, 699'999}) {
       server_.set_faults(fmt::format(
-          R"([{{"method": "GET", "kind": "{}", "bytes": {}, "seconds": 1}}])", kind, bytes));
+          R"([{{"method": "GET", "kind": "{}", "bytes": {}, "seconds": 3}}])", kind, bytes));
       std::string out(content.size(), '.');
       CollectingVisitor visitor;
       const Completion done = read(*store, "f", out, &visitor);
