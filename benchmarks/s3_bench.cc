@@ -34,18 +34,20 @@ struct Settings {
   std::string endpoint, bucket;
 };
 
-// Reads `reads` ranges of `bytes` from `paths` in turn with `depth` in flight; returns the bytes.
+using Buffers = std::vector<std::vector<std::byte>>;  // as many as reads in flight
+
+// Reads `reads` whole objects of `bytes` from `paths` in turn, one into each buffer at a time;
+// returns the bytes.
 double read_all(storage::Store& store, const std::vector<std::string>& paths, size_t reads,
-                size_t bytes, int depth, bool to_end) {
-  const auto queue = store.open_queue({.depth = depth, .name = "bench"}).take();
-  std::vector<std::vector<std::byte>> buffers(static_cast<size_t>(depth),
-                                              std::vector<std::byte>(bytes));
+                size_t bytes, Buffers& buffers) {
+  const auto queue =
+      store.open_queue({.depth = static_cast<int>(buffers.size()), .name = "bench"}).take();
   std::vector<storage::Completion> done(64);
   const auto read_of = [&](size_t i, size_t buffer) {
     return storage::Read{.path = paths[i % paths.size()],
                          .length = bytes,
                          .destination = buffers[buffer].data(),
-                         .to_end = to_end,
+                         .to_end = true,
                          .tag = buffer};
   };
   size_t next = 0;
@@ -91,9 +93,10 @@ void report_delayed(const Settings& settings, int connections, size_t bytes, dou
   const double limit = connections / kDelaySeconds;
   const auto reads = static_cast<size_t>(settings.is_smoke ? connections * 2 : limit * seconds);
   const std::vector<std::string> paths = {"a", "b", "c", "d"};
+  Buffers buffers(static_cast<size_t>(connections), std::vector<std::byte>(bytes));
   const auto ours = [&] {
     return timed([&] {
-      return read_all(*store, paths, reads, bytes, connections, true) / static_cast<double>(bytes);
+      return read_all(*store, paths, reads, bytes, buffers) / static_cast<double>(bytes);
     });
   };
   const auto floor = [&] {
@@ -121,7 +124,7 @@ void report_delayed(const Settings& settings, int connections, size_t bytes, dou
 void write_curl_config(const std::string& path, const Settings& settings,
                        const std::vector<std::string>& names) {
   std::ofstream out(path);
-  out << "silent\nfail-early\nparallel-immediate\n"
+  out << "no-progress-meter\nfail-early\nparallel-immediate\n"
       << "header = \"x-amz-content-sha256: UNSIGNED-PAYLOAD\"\n"
       << "aws-sigv4 = \"aws:amz:us-east-1:s3\"\nuser = \""
       << sys::environment("AWS_ACCESS_KEY_ID").value_or("") << ":"
@@ -159,8 +162,9 @@ void report_real(const Settings& settings, size_t files, size_t bytes, int conne
       return amount;
     });
   };
+  Buffers buffers(static_cast<size_t>(connections), std::vector<std::byte>(bytes));
   const auto ours = [&] {
-    return timed([&] { return read_all(*store, names, files, bytes, connections, true); });
+    return timed([&] { return read_all(*store, names, files, bytes, buffers); });
   };
   const Pair pair = interleave(settings.rounds, floor, ours);
   Row row;

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "storage/windowed.h"
 #include "sys/process.h"
 #include "sys/thread.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 constexpr int kThreadsMax = 256;
 constexpr uint64_t kChunkFiles = 64;  // taken by a thread at once
+constexpr int kFarThreads = 64;       // of a far store: they only wait
 constexpr uint64_t kFilesTriedForUniform = 8;
 
 }  // namespace
@@ -24,14 +26,17 @@ LayoutSearch::LayoutSearch(storage::Store& store, const IndexOptions& options,
       format_(format),
       files_(files),
       cache_(cache),
+      is_far_(!store.capabilities().is_local),
       layout_of_file_(files.count(), kNoLayout) {}
 
 // One sample in each file, and the format says that it is the whole file: nothing is left to ask. A
 // few files are tried, so that a damaged first one is found by whoever reads it, not here.
 bool LayoutSearch::find_uniform() {
   if (options_.samples_per_file != 1) return false;
+  storage::WindowedStore view(store_);
+  storage::Store& store = is_far_ ? static_cast<storage::Store&>(view) : store_;
   for (uint64_t i = 0; i < std::min(files_.count(), kFilesTriedForUniform); ++i) {
-    auto layout = format_.index(store_, files_.info(i), format_options());
+    auto layout = format_.index(store, files_.info(i), format_options());
     if (!layout.ok()) continue;
     if (layout->access != formats::Access::kWholeFile || layout->sample_count != 1) return false;
     layout_of_file_.assign(files_.count(), samples_.intern(std::move(layout).take()));
@@ -52,10 +57,13 @@ void LayoutSearch::keep(uint64_t file, Result<formats::FileIndex> layout) {
 
 void LayoutSearch::find_some() {
   sys::name_thread("index");
+  const uint64_t chunk = is_far_ ? 1 : kChunkFiles;
+  storage::WindowedStore view(store_);
+  storage::Store& store = is_far_ ? static_cast<storage::Store&>(view) : store_;
   while (true) {
-    const uint64_t first = next_file_.fetch_add(kChunkFiles, std::memory_order_relaxed);
+    const uint64_t first = next_file_.fetch_add(chunk, std::memory_order_relaxed);
     if (first >= files_.count()) return;
-    for (uint64_t i = first; i < std::min(first + kChunkFiles, files_.count()); ++i) {
+    for (uint64_t i = first; i < std::min(first + chunk, files_.count()); ++i) {
       if (failed_.stop_requested() || options_.stop.stop_requested()) return;
       const auto* known = cache_.find(files_.path(i), files_.bytes(i), files_.mtime_ns(i));
       if (known != nullptr) {
@@ -63,7 +71,7 @@ void LayoutSearch::find_some() {
         continue;
       }
       files_asked_.fetch_add(1, std::memory_order_relaxed);
-      keep(i, format_.index(store_, files_.info(i), format_options()));
+      keep(i, format_.index(store, files_.info(i), format_options()));
     }
   }
 }
@@ -71,9 +79,11 @@ void LayoutSearch::find_some() {
 Status LayoutSearch::find_all() {
   if (find_uniform()) return {};
   {
-    const uint64_t chunks = (files_.count() + kChunkFiles - 1) / kChunkFiles;
-    const auto threads = std::min<uint64_t>(
-        static_cast<uint64_t>(std::clamp(options_.threads, 1, kThreadsMax)), chunks);
+    const uint64_t chunk = is_far_ ? 1 : kChunkFiles;
+    const uint64_t chunks = (files_.count() + chunk - 1) / chunk;
+    const int wanted = is_far_ ? std::max(options_.threads, kFarThreads) : options_.threads;
+    const auto threads =
+        std::min<uint64_t>(static_cast<uint64_t>(std::clamp(wanted, 1, kThreadsMax)), chunks);
     std::vector<std::jthread> pool;
     for (uint64_t i = 1; i < threads; ++i) {
       auto thread = sys::start_thread("index", [this](const std::stop_token&) { find_some(); });

@@ -54,6 +54,7 @@ class LayoutSearch {
   const formats::Format& format_;
   const FileTable& files_;
   const IndexCache& cache_;
+  const bool is_far_;  // the store is not of this machine
 
   std::atomic<uint64_t> next_file_ = 0;
   std::atomic<uint64_t> files_asked_ = 0;  // read after the threads have ended

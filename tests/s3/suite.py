@@ -224,8 +224,10 @@ class Suite:
                   "model.model_size_bytes=20000000", "reader.read_threads=8", "--quiet")
         options = self.result("r1")["options"]
         need(self.server.endpoint in options["store"], f"no endpoint in {options}")
-        listing = self.good("inspect", "s3://data/saves", "--format", "raw")
-        need("20" in listing, listing)
+        saves = self.result("r1")["checkpoints"]
+        need(len(saves) == 2 and saves[0]["bytes"] == 20000000, f"{saves}")
+        self.refused(["2 files of other kinds, e.g. " + saves[0]["path"]], "inspect",
+                     "s3://data/saves", "--format", "raw")
         self.good("run", "demo", *self.DEMO, *self.QUICK, "--data", "s3://data/gen", "--out", "r2",
                   "--storage", "slow:latency=1ms", "--quiet")
 
