@@ -27,7 +27,7 @@ using testing::HasSubstr;
 
 // --- the format: 8 bytes a sample, its number in the file xor kMask; fill values are kFill ---
 
-constexpr uint64_t kMask = 0x5a5a5a5a5a5a5a5a, kFill = 77, kBad = 0xbad;
+constexpr uint64_t kMask = 0x5a5a5a5a5a5a5a5a, kFill = 77, kBad = 0xbadbadbad;
 
 std::atomic<int> decodes{0};
 std::atomic<int> decode_ms{0};
