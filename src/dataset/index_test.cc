@@ -13,8 +13,8 @@
 #include <fstream>
 #include <functional>
 #include <set>
-#include <thread>
 
+#include "base/clock.h"
 #include "base/crc.h"
 #include "base/random.h"
 #include "base/test_folder.h"
@@ -586,9 +586,10 @@ TEST(Index, AsksFarStoresForManyFilesAtOnce) {
     int seen = most;
     while (at_once > seen && !most.compare_exchange_weak(seen, at_once)) {
     }
+    base::Clock& clock = base::monotonic_clock();
     // Waits for the others, as a round trip would let them come; ends in any case.
     for (int i = 0; i < 2000 && most < 24; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      clock.sleep_until_ns(clock.now_ns() + 1'000'000, {});
     --now;
     return block_layout();
   };
