@@ -25,7 +25,7 @@ constexpr std::array<Flag, 1> kFlags{{
     {.name = "--document",
      .value = "NAME",
      .summary = "print a generated document whole",
-     .detail = "man: forebay.1; cli: docs/cli.md; keys: docs/workload-keys.md.",
+     .detail = "man: forebay.1; cli: docs/cli.md; keys: docs/dlio-keys.md.",
      .choices = kDocuments},
 }};
 
@@ -73,7 +73,7 @@ Result<std::string> topic_text(const std::string& typed) {
   const std::string nearest = base::nearest_name(topic, known);
   return fail(ErrorCode::kInvalidArgument,
               "no help on '{}'{} Topics are commands and workload keys "
-              "(docs/workload-keys.md)",
+              "(docs/dlio-keys.md)",
               topic, nearest.empty() ? "." : fmt::format("; did you mean '{}'?", nearest));
 }
 

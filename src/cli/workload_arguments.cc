@@ -3,17 +3,67 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
+#include <memory>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/console.h"
+#include "cluster/world.h"
 #include "dataset/generator.h"
 #include "storage/store.h"
 
 namespace forebay::cli {
 namespace {
 
-Result<dataset::GeneratorOptions> generator_options(const workload::Workload& workload) {
+formats::Dialect dialect_of(workload::Compat compat) {
+  switch (compat) {
+    case workload::Compat::kDlioMain:
+      return formats::Dialect::kDlioMain;
+    case workload::Compat::kMlpsV2:
+      return formats::Dialect::kMlpsV2;
+    case workload::Compat::kMlpsV3:
+      return formats::Dialect::kMlpsV3;
+  }
+  return formats::Dialect::kDlioMain;
+}
+
+// Square chunks of one sample each, as mlps-v2.0 cuts hdf5 data.
+std::vector<uint64_t> square_chunk(const workload::Dataset& data) {
+  const auto side =
+      static_cast<uint64_t>(std::min(std::ceil(std::sqrt(static_cast<double>(data.chunk_size))),
+                                     std::floor(std::sqrt(data.record_length_bytes))));
+  return {1, std::max<uint64_t>(1, side), std::max<uint64_t>(1, side)};
+}
+
+std::vector<uint64_t> chunk_dims_of(const workload::Dataset& data) {
+  if (data.enable_chunking) return square_chunk(data);
+  if (!data.hdf5_chunk_dims.empty() || data.hdf5_max_shape.empty()) return data.hdf5_chunk_dims;
+  // Data that can grow must lie in chunks: one sample each.
+  const auto side = static_cast<uint64_t>(std::sqrt(data.record_length_bytes));
+  std::vector<uint64_t> chunk{1};
+  if (data.record_dims.empty())
+    chunk.insert(chunk.end(), {side, side});
+  else
+    chunk.insert(chunk.end(), data.record_dims.begin(), data.record_dims.end());
+  return chunk;
+}
+
+Result<std::vector<formats::Column>> columns_of(const workload::Dataset& data) {
+  std::vector<formats::Column> columns;
+  for (const workload::ParquetColumn& column : data.parquet_columns) {
+    const auto type = formats::element_from_name(column.dtype);
+    if (!type)
+      return fail(ErrorCode::kInvalidArgument, "dataset.parquet.columns: {}: no type named '{}'",
+                  column.name, column.dtype);
+    columns.push_back({.name = column.name, .type = *type, .values = column.size});
+  }
+  return columns;
+}
+
+Result<dataset::GeneratorOptions> generator_options(const workload::Resolved& resolved) {
+  const workload::Workload& workload = resolved.workload;
   const workload::Dataset& data = workload.dataset;
   dataset::GeneratorOptions options;
   options.format = formats::find_format(data.format);
@@ -38,6 +88,13 @@ Result<dataset::GeneratorOptions> generator_options(const workload::Workload& wo
     return fail(ErrorCode::kInvalidArgument, "dataset.compression: none is named '{}'",
                 data.compression);
   options.common.compression = *compression;
+  options.common.compression_level = static_cast<int>(data.compression_level);
+  options.common.dialect = dialect_of(resolved.compat);
+  options.common.chunk_dims = chunk_dims_of(data);
+  options.common.max_shape = data.hdf5_max_shape;
+  options.common.datasets_per_record = data.hdf5_datasets_per_record;
+  options.common.table = FB_TRY(columns_of(data));
+  options.common.row_group_rows = data.parquet_row_group_size;
   options.seed = workload.train.seed;
   return options;
 }
@@ -55,6 +112,31 @@ std::string progress_text(const dataset::GeneratorProgress& progress) {
   return text;
 }
 
+// For the other processes, which run the same version.
+std::string posted_progress(const dataset::GeneratorProgress& progress) {
+  return fmt::format("{} {} {} {} {} {}", progress.files_done, progress.files_total,
+                     progress.files_kept, progress.bytes_written, progress.bytes_total,
+                     progress.seconds);
+}
+
+// Of what posted_progress() made in each process; those that have said nothing yet count nothing.
+dataset::GeneratorProgress sum_of_progress(const std::vector<std::string>& texts) {
+  dataset::GeneratorProgress sum;
+  for (const std::string& text : texts) {
+    std::istringstream in(text);
+    dataset::GeneratorProgress one;
+    in >> one.files_done >> one.files_total >> one.files_kept >> one.bytes_written >>
+        one.bytes_total >> one.seconds;
+    sum.files_done += one.files_done;
+    sum.files_total += one.files_total;
+    sum.files_kept += one.files_kept;
+    sum.bytes_written += one.bytes_written;
+    sum.bytes_total += one.bytes_total;
+    sum.seconds = std::max(sum.seconds, one.seconds);
+  }
+  return sum;
+}
+
 // As a shell would have to be told.
 std::string quoted(const std::string& word) {
   static constexpr std::string_view kPlain =
@@ -68,7 +150,10 @@ std::string quoted(const std::string& word) {
 }  // namespace
 
 Result<workload::Resolved> resolve_arguments(const Arguments& arguments) {
-  return workload::resolve(*arguments.get("WORKLOAD"), arguments.all("KEY=VALUE"));
+  workload::ResolveOptions options;
+  if (const auto name = arguments.get("--compat"))
+    options.compat = *workload::compat_from_name(*name);  // one of the flag's choices
+  return workload::resolve(*arguments.get("WORKLOAD"), arguments.all("KEY=VALUE"), options);
 }
 
 Result<std::string> data_folder(const Arguments& arguments, const workload::Resolved& resolved) {
@@ -76,8 +161,12 @@ Result<std::string> data_folder(const Arguments& arguments, const workload::Reso
     if (given->empty()) return fail(ErrorCode::kInvalidArgument, "--data needs a folder, not ''");
     return *given;
   }
-  const std::string& folder = resolved.workload.dataset.data_folder;
-  const std::string& root = resolved.workload.storage.storage_root;
+  return data_folder(resolved.workload);
+}
+
+std::string data_folder(const workload::Workload& workload) {
+  const std::string& folder = workload.dataset.data_folder;
+  const std::string& root = workload.storage.storage_root;
   if (folder.starts_with('/') || root.empty() || root == "./" || root == ".") return folder;
   return root.ends_with('/') ? root + folder : root + "/" + folder;
 }
@@ -96,7 +185,7 @@ std::string command_line(const Arguments& arguments, std::span<const std::string
 }
 
 Status remove_data(const workload::Resolved& resolved, const std::string& folder) {
-  const dataset::GeneratorOptions options = FB_TRY(generator_options(resolved.workload));
+  const dataset::GeneratorOptions options = FB_TRY(generator_options(resolved));
   const dataset::GeneratorPlan plan = FB_TRY(dataset::plan_generation(options));
   const auto store = FB_TRY(storage::open_store("local", folder));
   uint64_t removed = 0;
@@ -104,30 +193,57 @@ Status remove_data(const workload::Resolved& resolved, const std::string& folder
     Status gone = store->remove(file.path);
     if (!gone.ok() && gone.error().code != ErrorCode::kNotFound) return gone;
     removed += gone.ok() ? 1 : 0;
-    if (options.format->index_path != nullptr)
-      store->remove(options.format->index_path(file.path)).ignore("only some formats have one");
+    if (options.format->side_paths == nullptr) continue;
+    for (const std::string& side : options.format->side_paths(file.path))
+      store->remove(side).ignore("compressed files have none");
   }
   talk(fmt::format("{}: {} files removed (dataset.keep_files: False)\n", folder, removed));
   return {};
 }
 
 Status generate_data(const workload::Resolved& resolved, const std::string& folder, int threads,
-                     bool quiet, std::stop_token stop) {
-  dataset::GeneratorOptions options = FB_TRY(generator_options(resolved.workload));
-  options.threads = threads;
-  const auto store = FB_TRY(storage::open_store("local", folder));
-  const auto progress = [&](const dataset::GeneratorProgress& now) {
-    if (!quiet) show_progress(progress_text(now));
+                     bool quiet, std::stop_token stop, cluster::World* world) {
+  const std::unique_ptr<cluster::World> alone = world ? nullptr : cluster::make_alone();
+  cluster::World& all = world ? *world : *alone;
+  dataset::GeneratorOptions options = FB_TRY(generator_options(resolved));
+  options.threads =
+      threads > 0 ? threads : static_cast<int>(resolved.workload.reader.write_threads);
+  options.rank = all.rank();
+  options.world_size = all.size();
+  std::stop_source end;  // asked for, or another process has failed
+  const std::stop_callback when_asked(stop, [&] { end.request_stop(); });
+  const std::stop_callback when_failed(all.failed(), [&] { end.request_stop(); });
+  options.before_writing = [&]() -> Status {
+    FB_TRY(all.meet(0, end.get_token()));
+    return {};
   };
-  const dataset::GeneratorProgress done =
-      FB_TRY(dataset::generate(*store, options, progress, std::move(stop)).context(folder));
+  const auto store = FB_TRY(storage::open_store("local", folder));
+  bool is_noted = false;
+  const auto progress = [&](const dataset::GeneratorProgress& now) {
+    if (now.files_replaced > 0 && !is_noted)
+      talk(
+          fmt::format("note    {}: {} files of these names have another size than asked for and "
+                      "are replaced\n",
+                      folder, base::format_count(now.files_replaced)));
+    is_noted = true;
+    all.post(posted_progress(now));
+    if (!quiet) show_progress(progress_text(sum_of_progress(all.posted())));
+  };
+  Result<dataset::GeneratorProgress> made =
+      dataset::generate(*store, options, progress, end.get_token());
+  if (!made.ok() && all.failure()) return *all.failure();
+  const dataset::GeneratorProgress mine = FB_TRY(std::move(made).context(folder));
+  const std::vector<std::string> everybody =
+      FB_TRY(all.gather(posted_progress(mine), end.get_token()));
   if (quiet) return {};
+  const dataset::GeneratorProgress done = sum_of_progress(everybody);
   std::string text = fmt::format("{}: {} files", folder, base::format_count(done.files_done));
   if (done.bytes_written > 0)
     text += fmt::format(
         ", {} written in {} ({})", base::format_bytes(static_cast<double>(done.bytes_written)),
         base::format_seconds(done.seconds),
         base::format_bytes_per_second(static_cast<double>(done.bytes_written) / done.seconds));
+  if (all.size() > 1) text += fmt::format(" by {} processes", all.size());
   talk(fmt::format("{}, {} kept from before\n", text, base::format_count(done.files_kept)));
   return {};
 }

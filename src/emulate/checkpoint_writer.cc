@@ -15,21 +15,22 @@ constexpr uint64_t kSyncBytes = 16 * kBlockBytes;
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(std::unique_ptr<storage::Store> store, uint64_t model_bytes,
-                                   bool sync, uint64_t seed)
+CheckpointWriter::CheckpointWriter(std::unique_ptr<storage::Store> store,
+                                   const workload::Checkpoint& checkpoint, uint64_t model_bytes,
+                                   uint64_t seed)
     : store_(std::move(store)),
       model_bytes_(model_bytes),
-      sync_(sync),
-      block_(std::min<uint64_t>(kBlockBytes, std::max<uint64_t>(model_bytes, 1))) {
-  base::Random(seed).fill(block_);
+      sync_(checkpoint.fsync),
+      block_(std::min<uint64_t>(kBlockBytes, std::max<uint64_t>(model_bytes, 1)), std::byte{1}) {
+  if (checkpoint.randomize_tensor) base::Random(seed).fill(block_);
 }
 
-Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::open(const std::string& folder,
-                                                                 uint64_t model_bytes, bool sync,
-                                                                 uint64_t seed) {
-  std::unique_ptr<storage::Store> store = FB_TRY(storage::open_store("local", folder));
+Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::open(
+    const workload::Checkpoint& checkpoint, uint64_t model_bytes, uint64_t seed) {
+  std::unique_ptr<storage::Store> store =
+      FB_TRY(storage::open_store("local", checkpoint.checkpoint_folder));
   return std::unique_ptr<CheckpointWriter>(
-      new CheckpointWriter(std::move(store), model_bytes, sync, seed));
+      new CheckpointWriter(std::move(store), checkpoint, model_bytes, seed));
 }
 
 Result<CheckpointRecord> CheckpointWriter::save(uint64_t epoch, uint64_t step,

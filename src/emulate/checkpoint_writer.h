@@ -17,22 +17,21 @@ namespace forebay::emulate {
 
 class CheckpointWriter {
  public:
-  // `folder` is made when the first checkpoint is written.
-  static Result<std::unique_ptr<CheckpointWriter>> open(const std::string& folder,
-                                                        uint64_t model_bytes, bool sync,
-                                                        uint64_t seed);
+  // `checkpoint.checkpoint_folder` is made when the first checkpoint is written.
+  static Result<std::unique_ptr<CheckpointWriter>> open(const workload::Checkpoint& checkpoint,
+                                                        uint64_t model_bytes, uint64_t seed);
 
   // global_epoch<E>_step<S>/model_states-0.pt, E and S from 1 as DLIO counts them. The record's
   // times are left at 0 except `seconds`.
   Result<CheckpointRecord> save(uint64_t epoch, uint64_t step, const std::stop_token& stop);
 
  private:
-  CheckpointWriter(std::unique_ptr<storage::Store> store, uint64_t model_bytes, bool sync,
-                   uint64_t seed);
+  CheckpointWriter(std::unique_ptr<storage::Store> store, const workload::Checkpoint& checkpoint,
+                   uint64_t model_bytes, uint64_t seed);
   std::unique_ptr<storage::Store> store_;
   const uint64_t model_bytes_;
   const bool sync_;
-  std::vector<std::byte> block_;  // incompressible
+  std::vector<std::byte> block_;  // incompressible, or ones
 };
 
 }  // namespace forebay::emulate

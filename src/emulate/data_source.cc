@@ -63,6 +63,15 @@ std::string describe_order(const dataset::OrderOptions& options, const dataset::
                      options.window_shards, shard, options.window_shards == 1 ? "" : "s");
 }
 
+Result<const formats::Format*> format_of(const workload::Workload& workload) {
+  const formats::Format* format =
+      formats::find_format(is_synthetic(workload) ? "raw" : workload.dataset.format);
+  if (format == nullptr)
+    return fail(ErrorCode::kUnsupported, "dataset.format = {}: this build has no such format",
+                workload.dataset.format);
+  return format;
+}
+
 // Without listing it where the file system can tell: listings are dear.
 bool split_exists(storage::Store& store, const std::string& root, const std::string& split) {
   if (sys::path_exists(root + "/" + split)) return true;
@@ -74,6 +83,9 @@ bool split_exists(storage::Store& store, const std::string& root, const std::str
 // data set it generates; it does not bind folders that nobody generated.
 std::optional<uint64_t> wanted_files(const workload::Resolved& resolved, bool is_train,
                                      bool is_generated_layout) {
+  if (is_synthetic(resolved.workload))
+    return is_train ? resolved.workload.dataset.num_files_train
+                    : resolved.workload.dataset.num_files_eval;
   const std::string_view key = is_train ? "dataset.num_files_train" : "dataset.num_files_eval";
   const workload::Dataset& data = resolved.workload.dataset;
   for (const workload::Setting& setting : resolved.settings) {
@@ -182,6 +194,29 @@ dataset::OrderOptions choose_order(const workload::Workload& workload,
   return options;
 }
 
+bool is_synthetic(const workload::Workload& workload) {
+  return workload.reader.data_loader == "synthetic";
+}
+
+formats::FormatOptions format_options(const workload::Workload& workload) {
+  const workload::Dataset& data = workload.dataset;
+  formats::FormatOptions options;
+  options.samples_per_file = data.num_samples_per_file;
+  options.record_bytes =
+      is_synthetic(workload) ? 1 : static_cast<uint64_t>(data.record_length_bytes);
+  for (const workload::ParquetColumn& column : data.parquet_columns)
+    if (column.is_read) options.columns.push_back(column.name);
+  if (options.columns.size() == data.parquet_columns.size()) options.columns.clear();  // all
+  return options;
+}
+
+std::string synthetic_store(const workload::Workload& workload) {
+  const workload::Dataset& data = workload.dataset;
+  return fmt::format("null:files={},size={},deliver=nothing,name=img_{{i}}.raw",
+                     std::max(data.num_files_train, data.num_files_eval),
+                     data.num_samples_per_file);  // one byte a sample
+}
+
 std::string describe_repeated_reads(const DataSource& source, uint64_t accelerators,
                                     uint64_t batch_size) {
   const uint64_t unit = source.index->unit_samples_max();
@@ -225,21 +260,23 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
   const bool is_train = split == "train";
   DataSource source;
   dataset::IndexOptions options;
-  options.folder = split_exists(store, root, split) ? split : "";
-  if (options.folder.empty() && !is_train)
+  const bool reads_nothing = is_synthetic(workload);
+  options.folder = !reads_nothing && split_exists(store, root, split) ? split : "";
+  if (options.folder.empty() && !is_train && !reads_nothing)
     return fail(ErrorCode::kNotFound, "evaluation is on, but {} has no folder {}/ with files", root,
                 split);
   const std::optional<uint64_t> wanted = wanted_files(resolved, is_train, !options.folder.empty());
-  options.format = formats::find_format(workload.dataset.format);
-  if (!is_given(resolved, "dataset.format")) options.format = nullptr;  // what the folder holds
-  options.samples_per_file = workload.dataset.num_samples_per_file;
+  if (is_given(resolved, "dataset.format") || reads_nothing)  // otherwise what the folder holds
+    options.format = FB_TRY(format_of(workload));
+  const formats::FormatOptions of_files = format_options(workload);
+  options.samples_per_file = of_files.samples_per_file;
   if (options.format != nullptr && options.format->name == "raw")
-    options.record_bytes = static_cast<uint64_t>(workload.dataset.record_length_bytes);
+    options.record_bytes = of_files.record_bytes;
   options.files_max = wanted.value_or(UINT64_MAX);
-  options.cache_path = cache_path;
+  if (!reads_nothing) options.cache_path = cache_path;
   options.skip_bad_files = skip_bad_files;
   options.stop = std::move(stop);
-  options.threads = 8;
+  options.threads = static_cast<int>(workload.dataset.listing_threads);
   Result<std::unique_ptr<dataset::Index>> index = dataset::Index::open(store, options);
   if (!index.ok() && index.error().code == ErrorCode::kNotFound)
     return fail(ErrorCode::kNotFound,

@@ -52,6 +52,16 @@ Status keep_samples_in_memory(DataSource& source, uint64_t bytes_taken);
 // The seed of the orders: train.seed, or fresh entropy when a shuffle is `random`.
 uint64_t order_seed(const workload::Workload& workload, uint64_t entropy);
 
+// What the index and the engine have to know of the workload's files.
+formats::FormatOptions format_options(const workload::Workload& workload);
+
+// Samples come from no file (reader.data_loader: synthetic).
+bool is_synthetic(const workload::Workload& workload);
+
+// Where a store has to look for the samples of a workload that reads none (reader.data_loader:
+// synthetic): files that exist only as a rule.
+std::string synthetic_store(const workload::Workload& workload);
+
 // The value's origin is not the built-in default: somebody asked for it.
 bool is_given(const workload::Resolved& resolved, std::string_view key);
 

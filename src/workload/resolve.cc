@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "base/error.h"
@@ -14,6 +15,8 @@
 namespace forebay::workload {
 
 namespace {
+
+constexpr std::string_view kCompatNames[] = {"dlio-main", "mlps-v2.0", "mlps-v3.0"};
 
 struct Text {
   std::string yaml;
@@ -72,9 +75,42 @@ void append_entry(std::string& out, std::string_view previous, std::string_view 
   out += fmt::format("{:{}}{}: {}\n", "", 2 * (parts.size() - 1), parts.back(), line);
 }
 
+// What every value of `state` makes together; `name` holds where no layer names the workload.
+Result<Resolved> finish(State& state, const std::string& name, const std::string& name_origin,
+                        const ResolveOptions& options) {
+  FB_TRY(check_support(state, options));
+  Resolved resolved;
+  resolved.compat = options.compat;
+  resolved.workload = FB_TRY(make_workload(state, options));
+  for (const Slot& slot : state.slots()) {
+    resolved.settings.push_back(
+        {std::string(slot.row->key), slot.shown_value(), std::string(slot.row->unit), slot.origin});
+  }
+  if (resolved.workload.name.empty()) {
+    resolved.workload.name = name;
+    Setting& setting = resolved.settings.front();
+    setting.value = quoted_if_needed(name);
+    setting.origin = name_origin;
+  }
+  resolved.warnings = state.take_warnings();
+  return resolved;
+}
+
 }  // namespace
 
-Result<Resolved> resolve(std::string_view source, const std::vector<std::string>& overrides) {
+std::string_view compat_name(Compat compat) {
+  return kCompatNames[static_cast<size_t>(compat)];
+}
+
+std::optional<Compat> compat_from_name(std::string_view name) {
+  for (size_t i = 0; i < std::size(kCompatNames); ++i) {
+    if (kCompatNames[i] == name) return static_cast<Compat>(i);
+  }
+  return std::nullopt;
+}
+
+Result<Resolved> resolve(std::string_view source, const std::vector<std::string>& overrides,
+                         const ResolveOptions& options) {
   const Text text = FB_TRY(read_source(source));
   const Node root = FB_TRY(parse_document(text.yaml, text.source.label));
   State state;
@@ -82,25 +118,23 @@ Result<Resolved> resolve(std::string_view source, const std::vector<std::string>
   for (size_t i = 0; i < overrides.size(); ++i) {
     FB_TRY(state.apply_override(overrides[i], i + 1));
   }
-  FB_TRY(check_support(state));
-  Resolved resolved;
-  resolved.workload = FB_TRY(make_workload(state));
-  for (const Slot& slot : state.slots()) {
-    resolved.settings.push_back(
-        {std::string(slot.row->key), slot.shown_value(), std::string(slot.row->unit), slot.origin});
+  return finish(state, text.name, text.source.origin, options);
+}
+
+Result<Resolved> resolve_layers(std::string_view name, const std::vector<Layer>& layers,
+                                const ResolveOptions& options) {
+  State state;
+  for (const Layer& layer : layers) {
+    const Source source{.label = layer.label, .origin = layer.origin, .has_lines = layer.has_lines};
+    FB_TRY(state.apply_document(layer.root, source));
   }
-  if (resolved.workload.name.empty()) {
-    resolved.workload.name = text.name;
-    Setting& name = resolved.settings.front();
-    name.value = quoted_if_needed(text.name);
-    name.origin = text.source.origin;
-  }
-  resolved.warnings = state.take_warnings();
-  return resolved;
+  return finish(state, std::string(name), layers.empty() ? "default" : layers[0].origin, options);
 }
 
 std::string to_yaml(const Resolved& resolved) {
-  std::string out = "# Resolved workload; each line says where its value came from.\n";
+  std::string out =
+      fmt::format("# Resolved workload (--compat {}); each line says where its value came from.\n",
+                  compat_name(resolved.compat));
   std::string previous;
   const auto rows = all_rows();
   for (size_t i = 0; i < resolved.settings.size() && i < rows.size(); ++i) {

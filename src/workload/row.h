@@ -18,10 +18,11 @@ enum class Support {
   kFull,      // changes what runs
   kNoEffect,  // valid, but nothing here depends on it: a warning says why
   kLater,     // values outside `supported` are refused while `need` holds, else they get a warning
+  kDlioCommand,  // only the DLIO command line uses it: a warning elsewhere
 };
 
 // When a kLater row's value would matter.
-enum class Need { kAlways, kCheckpoint, kTraining };
+enum class Need { kAlways, kCheckpoint, kTraining, kProfiling };
 
 struct Row {
   std::string_view key;
@@ -30,14 +31,16 @@ struct Row {
   std::string_view unit = "";
   std::string_view fallback;  // as YAML
   std::string_view help;
+  std::string_view differs = "";  // where DLIO does otherwise, and why
   Support support = Support::kFull;
   std::string_view reason = "";  // kNoEffect and kLater: why; kFull: what rules.cc adds
   // Values, separated by spaces, that ask for nothing that is missing here. Empty: kLater takes the
   // fallback, kNoEffect warns about every value.
   std::string_view supported = "";
   Need need = Need::kAlways;
-  std::string_view also = "";  // other spellings, separated by spaces
-  bool is_secret = false;      // never shown
+  std::string_view also = "";    // other spellings, separated by spaces
+  std::string_view format = "";  // the one dataset.format that uses it: a warning with others
+  bool is_secret = false;        // never shown
   void (*store)(Workload&, const Value&) = nullptr;
 };
 
@@ -56,6 +59,8 @@ void assign(T& field, const Value& value) {
     field = value.is_null ? std::nullopt : std::optional(value.count);
   } else if constexpr (std::is_same_v<T, std::vector<uint64_t>>) {
     field = value.counts;
+  } else if constexpr (std::is_same_v<T, std::vector<ParquetColumn>>) {
+    field = value.columns;
   } else if constexpr (std::is_same_v<T, Shuffle>) {
     field = value.text == "off"    ? Shuffle::kOff
             : value.text == "seed" ? Shuffle::kSeed

@@ -26,6 +26,7 @@ constexpr Row kRows[] = {
      .fallback = "tensorflow",
      .help =
          "The framework that is imitated. It labels the result; the engine is the same for all.",
+     .differs = "DLIO refuses some pairs of framework and reader.data_loader.",
      .store = put_top<&Workload::framework>},
     {.key = "model.name",
      .fallback = "default",
@@ -44,6 +45,8 @@ constexpr Row kRows[] = {
      .unit = "bytes",
      .fallback = "10240",
      .help = "Bytes that one checkpoint holds.",
+     .differs = "DLIO reads this spelling only: the `model_size` of its own unet3d files is "
+                "dropped, and the checkpoint is 10,240 bytes. Here both count.",
      .also = "model.model_size checkpoint.model_size",
      .store = put<&Workload::model, &Model::size_bytes>},
     {.key = "model.model_datatype",
@@ -192,7 +195,8 @@ constexpr Row kRows[] = {
      .fallback = "false",
      .help = "Start a profiler beside the run.",
      .support = Support::kNoEffect,
-     .reason = "every run is measured already, and no other profiler is started",
+     .reason = "every run is measured already: bytes from the device and from the page cache, CPU, "
+               "memory",
      .supported = "false"},
     {.key = "workflow.debug",
      .type = Type::kBool,
@@ -204,8 +208,9 @@ constexpr Row kRows[] = {
     {.key = "workflow.query",
      .fallback = "\"\"",
      .help = "A key whose value dlio_benchmark_query prints.",
-     .support = Support::kNoEffect,
-     .reason = "the resolved workload lists every value"},
+     .support = Support::kDlioCommand,
+     .reason = "dlio_benchmark_query prints it; forebay run --dry-run lists every value",
+     .store = put<&Workload::workflow, &Workflow::query>},
     {.key = "storage.storage_type",
      .type = Type::kChoice,
      .limits = {.choices = "local_fs parallel_fs direct_fs s3 aistore"},
@@ -213,6 +218,7 @@ constexpr Row kRows[] = {
      .help = "Where the data lies. local_fs and parallel_fs are a mounted file system; direct_fs "
              "is one "
              "that is read with O_DIRECT.",
+     .differs = "parallel_fs parses in DLIO and fails later.",
      .support = Support::kLater,
      .reason = "object stores come with a later version; mount the data as a file system",
      .supported = "local_fs parallel_fs direct_fs",
@@ -273,17 +279,18 @@ constexpr Row kRows[] = {
      .limits = {.choices = "none s3dlio minio s3torchconnector direct"},
      .fallback = "none",
      .help = "Library that reaches an object store.",
+     .differs = "mlps-v3.0 only.",
      .support = Support::kNoEffect,
      .reason = "reading is built in; no such library is loaded",
      .supported = "none"},
     {.key = "storage.post_generation_settle_seconds",
      .type = Type::kSeconds,
-     .limits = {.high = 1e9},
+     .limits = {.high = 1e6},
      .unit = "s",
      .fallback = "0",
      .help = "Pause between making the data and reading it.",
-     .support = Support::kLater,
-     .reason = "runs do not pause after making data; make it first and run later"},
+     .differs = "mlps-v3.0 only.",
+     .store = put<&Workload::storage, &Storage::post_generation_settle_seconds>},
 };
 
 }  // namespace

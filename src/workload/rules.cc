@@ -4,13 +4,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "formats/format.h"
 
 namespace forebay::workload {
 
 namespace {
+
+const Value& default_value(std::string_view key) {
+  const auto slots = default_slots();
+  const auto found = std::find_if(slots.begin(), slots.end(),
+                                  [&](const Slot& slot) { return slot.row->key == key; });
+  FB_CHECK(found != slots.end());
+  return found->value;
+}
 
 bool flag(const State& state, std::string_view key) {
   return state.at(key).value.flag;
@@ -24,6 +35,8 @@ bool is_needed(const State& state, Need need) {
       return flag(state, "workflow.checkpoint");
     case Need::kTraining:
       return flag(state, "workflow.train") || flag(state, "workflow.evaluation");
+    case Need::kProfiling:
+      return flag(state, "workflow.profiling");
   }
   return true;
 }
@@ -36,13 +49,16 @@ std::string_view need_text(Need need) {
       return "workflow.checkpoint is false";
     case Need::kTraining:
       return "nothing is trained or evaluated";
+    case Need::kProfiling:
+      return "workflow.profiling is false";
   }
   return "";
 }
 
 bool asks_for_nothing(const Slot& slot, const Slot& fallback) {
   const Row& row = *slot.row;
-  if (row.supported.empty()) return row.support == Support::kLater && slot.value == fallback.value;
+  if (row.supported.empty())
+    return row.support != Support::kNoEffect && slot.value == fallback.value;
   const auto values = base::split(row.supported, ' ');
   const std::string text = value_text(row.type, slot.value);
   return std::find(values.begin(), values.end(), text) != values.end();
@@ -88,6 +104,10 @@ Status check_workflow(State& state, const Workload& workload) {
                 state.at("workflow.evaluation").where);
   if (!flow.generate_data && !flow.train)
     state.warn("the workflow asks for nothing: generate_data and train are false");
+  const Slot& settle = state.at("storage.post_generation_settle_seconds");
+  if (workload.storage.post_generation_settle_seconds > 0 && !flow.generate_data)
+    state.warn(fmt::format("{}: {} has no effect: workflow.generate_data is false", settle.where,
+                           settle.text()));
   if (flow.train && flow.evaluation && workload.evaluation.eval_after_epoch > workload.train.epochs)
     state.warn(
         fmt::format("no evaluation will happen: evaluation.eval_after_epoch = {} is past the "
@@ -121,16 +141,107 @@ void check_checkpoint(State& state, const Workload& workload) {
   }
 }
 
-Status check_format(State& state, const Workload& workload) {
-  const Dataset& dataset = workload.dataset;
+Status check_compression(State& state, const Dataset& dataset) {
   const Slot& compression = state.at("dataset.compression");
-  const bool fits = dataset.compression == "none" ||
-                    (dataset.compression == "zip" && dataset.format == "npz") ||
-                    (dataset.compression == "gzip" && dataset.format == "tfrecord");
-  if (!fits)
-    return fail(ErrorCode::kUnsupported,
-                "{}: {} does not go with dataset.format = {}: npz takes zip, tfrecord takes gzip",
-                compression.where, compression.text(), dataset.format);
+  const Slot& level = state.at("dataset.compression_level");
+  if (dataset.compression == "none") {
+    if (!(level.value == default_value("dataset.compression_level")))
+      state.warn(fmt::format("{}: {} has no effect: dataset.compression is none", level.where,
+                             level.text()));
+    return {};
+  }
+  const formats::Format* format = formats::find_format(dataset.format);
+  // A format that is not built in is refused where it would be used, with the remedy.
+  if (format == nullptr) return {};
+  const auto wanted = formats::compression_from_name(dataset.compression);
+  std::vector<std::string_view> names;
+  for (const formats::Compression one : format->compressions) {
+    if (wanted && *wanted == one) return {};
+    names.push_back(formats::compression_name(one));
+  }
+  return fail(ErrorCode::kUnsupported, "{}: {} does not go with dataset.format = {}, which has: {}",
+              compression.where, compression.text(), dataset.format, fmt::join(names, ", "));
+}
+
+// What one format alone uses.
+void check_format_keys(State& state, const Dataset& dataset) {
+  for (size_t i = 0; i < state.slots().size(); ++i) {
+    const Slot& slot = state.slots()[i];
+    const std::string_view format = slot.row->format;
+    if (format.empty() || format == dataset.format || slot.value == default_slots()[i].value)
+      continue;
+    state.warn(fmt::format("{}: {} has no effect: only dataset.format = {} uses it", slot.where,
+                           slot.text(), format));
+  }
+}
+
+// Two ways of saying how hdf5 data is cut into chunks: one of the variant of v2.0, one of the
+// others.
+Status check_chunks(State& state, Dataset& dataset, Compat compat) {
+  const Slot& dims = state.at("dataset.hdf5.chunk_dims");
+  const Slot& enable = state.at("dataset.enable_chunking");
+  const Slot& size = state.at("dataset.chunk_size");
+  if (compat != Compat::kMlpsV2) {
+    for (const Slot* slot : {&enable, &size}) {
+      if (slot->value == default_value(slot->row->key)) continue;
+      state.warn(fmt::format(
+          "{}: {} has no effect with --compat {}: set dataset.hdf5.chunk_dims, or --compat {}",
+          slot->where, slot->text(), compat_name(compat), compat_name(Compat::kMlpsV2)));
+    }
+    dataset.enable_chunking = false;
+    dataset.chunk_size = 0;
+  } else if (!dataset.enable_chunking && dataset.chunk_size > 0) {
+    state.warn(fmt::format("{}: {} has no effect: dataset.enable_chunking is false", size.where,
+                           size.text()));
+  } else if (dataset.enable_chunking && dataset.chunk_size == 0) {
+    return fail(ErrorCode::kInvalidArgument,
+                "{}: {} needs dataset.chunk_size, the bytes of a chunk", enable.where,
+                enable.text());
+  } else if (dataset.enable_chunking && !dataset.hdf5_chunk_dims.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "{}: {} and {} ({}) both say how data is cut into chunks; set one", enable.where,
+                enable.text(), dims.text(), dims.where);
+  }
+  return {};
+}
+
+Status check_hdf5(State& state, const Dataset& dataset) {
+  const std::vector<uint64_t>& dims = dataset.record_dims;
+  const Slot& cut = state.at("dataset.hdf5.num_dset_per_record");
+  if (!dims.empty() && dims.front() % dataset.hdf5_datasets_per_record != 0)
+    return fail(ErrorCode::kInvalidArgument,
+                "{}: {} does not divide the first of dataset.record_dims, {}", cut.where,
+                cut.text(), dims.front());
+  const size_t record_dims = dims.empty() ? 2 : dims.size();
+  const Slot& chunks = state.at("dataset.hdf5.chunk_dims");
+  if (!dataset.hdf5_chunk_dims.empty() && dataset.hdf5_chunk_dims.size() != record_dims + 1)
+    return fail(ErrorCode::kInvalidArgument,
+                "{}: {} must have {} numbers: one for the samples of a file, then one for each "
+                "dimension of a sample",
+                chunks.where, chunks.text(), record_dims + 1);
+  const Slot& largest = state.at("dataset.hdf5.max_shape");
+  if (!dataset.hdf5_max_shape.empty() && dataset.hdf5_max_shape.size() != record_dims)
+    return fail(ErrorCode::kInvalidArgument,
+                "{}: {} must have {} numbers, one for each dimension of a sample", largest.where,
+                largest.text(), record_dims);
+  return {};
+}
+
+Status check_columns(State& state, const Dataset& dataset) {
+  const auto& columns = dataset.parquet_columns;
+  const auto is_read = [](const ParquetColumn& column) { return column.is_read; };
+  if (columns.empty() || std::any_of(columns.begin(), columns.end(), is_read)) return {};
+  return fail(ErrorCode::kInvalidArgument, "{}: dataset.parquet.columns: no column has read: true",
+              state.at("dataset.parquet.columns").where);
+}
+
+Status check_format(State& state, Workload& workload, Compat compat) {
+  Dataset& dataset = workload.dataset;
+  check_format_keys(state, dataset);
+  FB_TRY(check_compression(state, dataset));
+  FB_TRY(check_chunks(state, dataset, compat));
+  if (dataset.format == "hdf5") FB_TRY(check_hdf5(state, dataset));
+  if (dataset.format == "parquet") FB_TRY(check_columns(state, dataset));
   const Slot& dims = state.at("dataset.record_dims");
   if (!dataset.record_dims.empty() && dataset.record_length_bytes_stdev > 0)
     return fail(
@@ -150,6 +261,17 @@ Status check_format(State& state, const Workload& workload) {
   return {};
 }
 
+// Spellings that DLIO documents and does not read.
+void check_spellings(State& state) {
+  for (const std::string_view key :
+       {"dataset.record_length_bytes", "dataset.record_length_bytes_stdev"}) {
+    const Slot& slot = state.at(key);
+    if (!slot.is_set() || slot.spelling == key) continue;
+    state.warn(fmt::format("{}: DLIO does not read {}, only {}; here it counts: {}", slot.where,
+                           slot.spelling, key, slot.text()));
+  }
+}
+
 // Sizes that are fine one by one and impossible together.
 Status check_sizes(const State& state, const Workload& workload) {
   const Dataset& dataset = workload.dataset;
@@ -167,6 +289,17 @@ Status check_sizes(const State& state, const Workload& workload) {
               files, state.at("dataset.num_samples_per_file").text(), record);
 }
 
+// Its samples come from no file, so what is said of files and reads means nothing.
+void check_synthetic(State& state, const Workload& workload) {
+  const Slot& loader = state.at("reader.data_loader");
+  if (workload.reader.in_memory)
+    state.warn(fmt::format("{} has no effect: {} reads nothing",
+                           state.at("reader.read_type").text(), loader.text()));
+  if (workload.reader.odirect)
+    state.warn(fmt::format("{} has no effect: {} reads nothing", state.at("reader.odirect").text(),
+                           loader.text()));
+}
+
 void check_reader(State& state, Workload& workload) {
   Reader& reader = workload.reader;
   if (reader.read_threads == 0) {
@@ -180,6 +313,7 @@ void check_reader(State& state, Workload& workload) {
                            state.at("storage.storage_type").text()));
     reader.odirect = true;
   }
+  if (reader.data_loader == "synthetic") check_synthetic(state, workload);
   const std::string_view stranger = workload.framework == "pytorch" ? "tensorflow" : "pytorch";
   const Slot& loader = state.at("reader.data_loader");
   if (reader.data_loader == stranger && loader.is_set() && workload.workflow.train)
@@ -191,13 +325,14 @@ void check_reader(State& state, Workload& workload) {
 
 }  // namespace
 
-Status check_support(State& state) {
+Status check_support(State& state, const ResolveOptions& options) {
   for (size_t i = 0; i < state.slots().size(); ++i) {
     const Slot& slot = state.slots()[i];
     const Row& row = *slot.row;
     if (!slot.is_set() || row.support == Support::kFull) continue;
     if (asks_for_nothing(slot, default_slots()[i])) continue;
-    if (row.support == Support::kNoEffect) {
+    if (row.support == Support::kDlioCommand && options.is_dlio_command) continue;
+    if (row.support == Support::kNoEffect || row.support == Support::kDlioCommand) {
       state.warn(fmt::format("{}: {} has no effect: {}", slot.where, slot.text(), row.reason));
     } else if (is_needed(state, row.need)) {
       return fail(ErrorCode::kUnsupported, "{}: {} is not supported: {}", slot.where, slot.text(),
@@ -210,7 +345,7 @@ Status check_support(State& state) {
   return {};
 }
 
-Result<Workload> make_workload(State& state) {
+Result<Workload> make_workload(State& state, const ResolveOptions& options) {
   Workload workload;
   for (const Slot& slot : state.slots()) {
     if (slot.row->store != nullptr) slot.row->store(workload, slot.value);
@@ -220,7 +355,8 @@ Result<Workload> make_workload(State& state) {
   FB_TRY(add_spread(state, "reader.preprocess_time", workload.reader.preprocess_time));
   FB_TRY(check_workflow(state, workload));
   check_checkpoint(state, workload);
-  FB_TRY(check_format(state, workload));
+  check_spellings(state);
+  FB_TRY(check_format(state, workload, options.compat));
   FB_TRY(check_sizes(state, workload));
   check_reader(state, workload);
   return workload;

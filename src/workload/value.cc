@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -16,6 +17,8 @@ namespace forebay::workload {
 namespace {
 
 constexpr double kUnlimited = 0x1p62;
+constexpr std::string_view kColumnTypes =
+    "uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 float32 float64 bool";
 constexpr size_t kTextBytesMax = 4096;  // longer than any path
 
 Error wrong(std::string_view expected, const Node& node) {
@@ -159,6 +162,54 @@ Result<std::vector<uint64_t>> read_counts(const Limits& limits, const Node& node
   return counts;
 }
 
+Result<ParquetColumn> read_column(const Node& node) {
+  if (node.kind != Node::Kind::kMap) return wrong("{name, dtype, size, read}", node);
+  ParquetColumn column;
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    const std::string& key = node.keys[i];
+    const Node& item = node.items[i];
+    if (key == "name") {
+      column.name = FB_TRY(read_text(item).context(key));
+    } else if (key == "dtype") {
+      column.dtype = FB_TRY(read_choice({.choices = kColumnTypes}, item).context(key));
+    } else if (key == "size") {
+      const Limits sizes{.low = 1, .high = 0x1p32};
+      column.size = FB_TRY(read_count(Type::kCount, sizes, item).context(key));
+    } else if (key == "read") {
+      column.is_read = FB_TRY(read_bool(item).context(key));
+    } else {
+      const std::string_view known[] = {"name", "dtype", "size", "read"};
+      return fail(ErrorCode::kInvalidArgument, "{}",
+                  base::unknown_name_message("part of a column", key, known));
+    }
+  }
+  if (column.name.empty()) return wrong("a column with a name", node);
+  return column;
+}
+
+Result<std::vector<ParquetColumn>> read_columns(const Node& node) {
+  std::vector<ParquetColumn> columns;
+  if (is_nothing(node)) return columns;
+  if (node.kind != Node::Kind::kList) return wrong("a list of {name, dtype, size, read}", node);
+  std::set<std::string> names;
+  for (const Node& item : node.items) {
+    columns.push_back(FB_TRY(read_column(item).context("each item")));
+    if (!names.insert(columns.back().name).second)
+      return fail(ErrorCode::kInvalidArgument, "has two columns named '{}'", columns.back().name);
+  }
+  return columns;
+}
+
+std::string columns_text(const std::vector<ParquetColumn>& columns) {
+  std::string text;
+  for (const ParquetColumn& column : columns) {
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{{name: {}, dtype: {}, size: {}, read: {}}}",
+                        quoted_if_needed(column.name), column.dtype, column.size, column.is_read);
+  }
+  return "[" + text + "]";
+}
+
 bool means_unset(Type type, const Node& node) {
   if (is_nothing(node)) return true;
   return type == Type::kOptionalCount && node.kind == Node::Kind::kScalar && node.text == "-1";
@@ -208,6 +259,9 @@ Result<Value> read_value(Type type, const Limits& limits, const Node& node) {
     case Type::kCounts:
       value.counts = FB_TRY(read_counts(limits, node));
       break;
+    case Type::kColumns:
+      value.columns = FB_TRY(read_columns(node));
+      break;
     case Type::kTree:
       value.is_null = is_nothing(node);
       if (!value.is_null) value.text = node.flow_text();
@@ -240,6 +294,8 @@ std::string value_text(Type type, const Value& value) {
       return value.text;
     case Type::kCounts:
       return fmt::format("[{}]", fmt::join(value.counts, ", "));
+    case Type::kColumns:
+      return columns_text(value.columns);
     case Type::kTree:
       return value.is_null ? "null" : value.text;
   }
@@ -250,7 +306,8 @@ std::string range_text(Type type, const Limits& limits) {
   if (type == Type::kChoice) {
     return fmt::format("{}", fmt::join(base::split(limits.choices, ' '), " | "));
   }
-  if (type == Type::kBool || type == Type::kText || type == Type::kTree) return "";
+  if (type == Type::kBool || type == Type::kText || type == Type::kColumns || type == Type::kTree)
+    return "";
   const auto number = [](double value) {
     // Whole numbers in full: "1000000", never "1e+06".
     return value == std::floor(value) ? fmt::format("{:.0f}", value) : fmt::format("{}", value);
@@ -289,6 +346,8 @@ std::string_view type_name(Type type) {
       return "one of";
     case Type::kCounts:
       return "a list of whole numbers";
+    case Type::kColumns:
+      return "a list of {name, dtype, size, read}";
     case Type::kTree:
       return "anything";
   }

@@ -27,6 +27,7 @@ enum class Type {
   kText,          // null reads as ""
   kChoice,        // one word of a list
   kCounts,        // list of whole numbers
+  kColumns,       // list of {name, dtype, size, read}
   kTree,          // anything; only whether it was set matters
 };
 
@@ -38,6 +39,7 @@ struct Value {
   double number = 0;    // kBytes, kFraction, kSeconds
   std::string text;     // kText, kChoice; kTree: one line of YAML
   std::vector<uint64_t> counts;
+  std::vector<ParquetColumn> columns;
   Distribution distribution;
 
   bool operator==(const Value&) const = default;

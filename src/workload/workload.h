@@ -14,6 +14,7 @@
 
 #include "base/random.h"
 #include "forebay/result.h"
+#include "workload/document.h"
 
 namespace forebay::workload {
 
@@ -45,7 +46,17 @@ struct Model {
 
 struct Workflow {
   bool generate_data = false, train = true, evaluation = false, checkpoint = false;
+  std::string query;  // a key whose value dlio_benchmark_query prints
   bool operator==(const Workflow&) const = default;
+};
+
+// A column of the parquet files of a workload.
+struct ParquetColumn {
+  std::string name;
+  std::string dtype = "float32";  // numpy's name
+  uint64_t size = 1;              // values per row; more than 1 = a list of fixed size
+  bool is_read = true;            // false: made, but not read
+  bool operator==(const ParquetColumn&) const = default;
 };
 
 struct Dataset {
@@ -56,10 +67,18 @@ struct Dataset {
   uint64_t num_subfolders_train = 0, num_subfolders_eval = 0;
   std::string file_prefix = "img";
   std::string format = "tfrecord";
-  std::string compression = "none";  // none | zip (npz) | gzip (tfrecord)
+  std::string compression = "none";  // one that the format has
+  uint64_t compression_level = 4;
   bool keep_files = true;
   std::vector<uint64_t> record_dims;
   std::string record_element_type = "uint8";
+  uint64_t listing_threads = 8;  // that look at the files of a data set
+  bool enable_chunking = false;  // hdf5 of mlps-v2.0: square chunks of chunk_size bytes
+  uint64_t chunk_size = 0;
+  std::vector<uint64_t> hdf5_chunk_dims, hdf5_max_shape;  // of a whole data set, samples first
+  uint64_t hdf5_datasets_per_record = 1;
+  std::vector<ParquetColumn> parquet_columns;  // empty = one column of record_length_bytes
+  uint64_t parquet_row_group_size = 1024;      // rows
   bool operator==(const Dataset&) const = default;
 };
 
@@ -74,7 +93,8 @@ struct Reader {
   std::optional<uint64_t> transfer_size;  // bytes per read of large records
   Distribution preprocess_time;           // per sample, on a decode thread
   bool odirect = false;
-  bool in_memory = false;  // reader.read_type: memory
+  bool in_memory = false;      // read_type: memory: samples stay in memory after the first epoch
+  uint64_t write_threads = 0;  // threads that make data; 0 = one per CPU
   bool operator==(const Reader&) const = default;
 };
 
@@ -98,11 +118,13 @@ struct Checkpoint {
   uint64_t checkpoint_after_epoch = 1, epochs_between_checkpoints = 1;
   std::optional<uint64_t> steps_between_checkpoints;  // wins over the epoch keys when set
   bool fsync = true;                                  // DLIO: false
+  bool randomize_tensor = true;                       // false: all bytes are 1
   bool operator==(const Checkpoint&) const = default;
 };
 
 struct Output {
-  std::string folder;  // "" = results/<workload>-<number>
+  std::string folder;                 // "" = results/<workload>-<number>
+  std::string log_file = "dlio.log";  // of the DLIO command line, inside the folder
   uint64_t exclude_start_steps = 1, exclude_end_steps = 0;
   bool operator==(const Output&) const = default;
 };
@@ -115,6 +137,7 @@ struct Metric {
 struct Storage {
   std::string storage_type = "local_fs";
   std::string storage_root = "./";
+  double post_generation_settle_seconds = 0;  // pause between making data and reading it
   bool operator==(const Storage&) const = default;
 };
 
@@ -134,6 +157,18 @@ struct Workload {
   bool operator==(const Workload&) const = default;
 };
 
+// Whose defaults and file layouts hold where three programs of the name DLIO differ. None of their
+// defects comes with it.
+enum class Compat { kDlioMain, kMlpsV2, kMlpsV3 };
+std::string_view compat_name(Compat compat);  // "dlio-main", "mlps-v2.0", "mlps-v3.0"
+std::optional<Compat> compat_from_name(std::string_view name);
+
+struct ResolveOptions {
+  Compat compat = Compat::kDlioMain;
+  // The caller writes DLIO's own output files, so the keys that are about them have an effect.
+  bool is_dlio_command = false;
+};
+
 // Where a value came from.
 struct Setting {
   std::string key;     // "reader.batch_size"
@@ -144,6 +179,7 @@ struct Setting {
 
 struct Resolved {
   Workload workload;
+  Compat compat = Compat::kDlioMain;
   std::vector<Setting> settings;      // every known key, in schema order
   std::vector<std::string> warnings;  // keys without effect here, keys that win over others, ...
 };
@@ -153,7 +189,21 @@ struct Resolved {
 // values are YAML: numbers, true, null, [a, b], {k: v}. Errors are kInvalidArgument and name file,
 // line, key, value, the allowed range and the nearest known key. A value that needs what a later
 // version brings is refused as kUnsupported with the key's name.
-Result<Resolved> resolve(std::string_view source, const std::vector<std::string>& overrides);
+Result<Resolved> resolve(std::string_view source, const std::vector<std::string>& overrides,
+                         const ResolveOptions& options = {});
+
+// One document of several that are laid over each other, later ones winning.
+struct Layer {
+  Node root;
+  std::string label;      // for messages: "w.yaml", "override 2 '++workload.train.epochs=2'"
+  std::string origin;     // for results: "file w.yaml"
+  bool has_lines = true;  // the nodes' lines are lines of that file
+};
+
+// As resolve(), from documents that somebody else has read. `name` is the workload's unless a layer
+// gives it one.
+Result<Resolved> resolve_layers(std::string_view name, const std::vector<Layer>& layers,
+                                const ResolveOptions& options = {});
 
 // The resolved workload as YAML that resolve() reads back to the same value, origins as comments.
 std::string to_yaml(const Resolved& resolved);
@@ -166,7 +216,7 @@ struct Builtin {
 };
 std::span<const Builtin> builtin_workloads();
 
-// --- The schema: feeds parsing, `forebay help KEY` and docs/workload-keys.md ---
+// --- The schema: feeds parsing, `forebay help KEY` and docs/dlio-keys.md ---
 struct KeyInfo {
   std::string_view key;      // "reader.prefetch_size"
   std::string_view type;     // "count", "bytes", "seconds or distribution", "off | seed | random"
@@ -174,11 +224,13 @@ struct KeyInfo {
   std::string_view range;    // "0..1000000", "> 0", ""
   std::string fallback;      // the default, as written in YAML
   std::string_view help;     // one or two sentences
+  std::string_view differs;  // where DLIO does otherwise, and why; "" = nowhere
   std::string_view support;  // "" = full; else what happens: "warns: ...", "refused when ..."
+  bool changes_run = false;  // false: the workload is the same whatever it says
 };
 std::span<const KeyInfo> schema();
 
-// The same as a page: docs/workload-keys.md.
+// The same as a page: docs/dlio-keys.md.
 std::string schema_markdown();
 
 }  // namespace forebay::workload
