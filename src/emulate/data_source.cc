@@ -197,7 +197,6 @@ DatasetFacts facts_of(const dataset::Index& index, const dataset::Order& order,
 
 }  // namespace
 
-<<<<<<< HEAD
 bool is_synthetic(const workload::Workload& workload) {
   return workload.reader.data_loader == "synthetic";
 }
@@ -219,7 +218,8 @@ std::string synthetic_store(const workload::Workload& workload) {
   return fmt::format("null:files={},size={},deliver=nothing,name=img_{{i}}.raw",
                      std::max(data.num_files_train, data.num_files_eval),
                      data.num_samples_per_file);  // one byte a sample
-=======
+}
+
 std::string describe_repeated_reads(const DataSource& source, uint64_t accelerators,
                                     uint64_t batch_size) {
   const uint64_t unit = source.index->unit_samples_max();
@@ -241,7 +241,6 @@ Status keep_samples_in_memory(DataSource& source, uint64_t bytes_taken) {
   source.samples = FB_TRY(loader::SampleCache::open(
       *source.index, available > bytes_taken ? available - bytes_taken : 0));
   return {};
->>>>>>> 01874fdb98d3ddd9f60f9254f3377b04cd14fc64
 }
 
 bool is_given(const workload::Resolved& resolved, std::string_view key) {
