@@ -17,6 +17,7 @@ void fuzz_jpeg(std::span<const std::byte> bytes);
 void fuzz_npy(std::span<const std::byte> bytes);
 void fuzz_npz(std::span<const std::byte> bytes);
 void fuzz_npz_stream(std::span<const std::byte> bytes);
+void fuzz_parquet(std::span<const std::byte> bytes);
 void fuzz_png(std::span<const std::byte> bytes);
 void fuzz_tfrecord(std::span<const std::byte> bytes);
 
@@ -33,6 +34,7 @@ inline constexpr std::array kTargets{
     Target{"npy", fuzz_npy},
     Target{"npz", fuzz_npz},
     Target{"npz_stream", fuzz_npz_stream},
+    Target{"parquet", fuzz_parquet},
     Target{"png", fuzz_png},
     Target{"tfrecord", fuzz_tfrecord},
 };
