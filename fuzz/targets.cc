@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "formats/builtin.h"
+#include "formats/indexed_index.h"
 #include "formats/npz_check.h"
 #include "formats/npz_members.h"
 #include "formats/parquet_layout.h"
@@ -83,6 +84,43 @@ Status check_in_pieces(formats::StreamCheck& check, std::span<const std::byte> b
 }
 
 }  // namespace
+
+// The verdict in passing is that of reading the file whole, unless it declines.
+void fuzz_csv(std::span<const std::byte> bytes) {
+  for (const uint64_t samples : {0u, 1u, 3u}) read_all(formats::kCsv, bytes, samples);
+  const auto reader = formats::kCsv.make_reader({});
+  const auto check = reader->make_stream_check();
+  const Status passing = check_in_pieces(*check, bytes);
+  if (!passing.ok() && passing.error().code == ErrorCode::kUnsupported) return;
+  const auto whole = reader->read("input", bytes, {}, 0);
+  FB_CHECK(passing.ok() == whole.ok());
+  if (whole.ok()) FB_CHECK(check->payload_bytes() == whole->bytes.size());
+}
+
+// Compressed files are never checked in passing, and their sample count is the caller's claim.
+void fuzz_csv_packed(std::span<const std::byte> bytes) {
+  for (const uint64_t samples : {0u, 1u, 2u}) read_all(formats::kCsv, bytes, samples);
+}
+
+// Half of the input are offsets, half sizes, of a data file as long as the first two bytes say.
+void fuzz_indexed(std::span<const std::byte> bytes) {
+  if (bytes.size() < 2) return;
+  const uint64_t data_bytes =
+      static_cast<uint64_t>(bytes[0]) * 256 + static_cast<uint64_t>(bytes[1]);
+  bytes = bytes.subspan(2);
+  formats::SpanSource offsets(bytes.first(bytes.size() / 2));
+  formats::SpanSource sizes(bytes.subspan(bytes.size() / 2));
+  for (const uint64_t samples : {0u, 3u}) {
+    const auto index = formats::index_indexed(offsets, sizes, data_bytes, samples);
+    if (!index.ok()) continue;
+    FB_CHECK(index->sample_count == index->extents.size());
+    uint64_t end = 0;
+    for (const formats::Extent& extent : index->extents) {
+      FB_CHECK(extent.offset == end && extent.length > 0 && extent.length <= data_bytes - end);
+      end += extent.length;
+    }
+  }
+}
 
 void fuzz_npz(std::span<const std::byte> bytes) {
   for (const uint64_t samples : {0u, 1u, 3u}) read_all(formats::kNpz, bytes, samples);

@@ -10,6 +10,9 @@
 
 namespace forebay::fuzz {
 
+void fuzz_csv(std::span<const std::byte> bytes);
+void fuzz_csv_packed(std::span<const std::byte> bytes);
+void fuzz_indexed(std::span<const std::byte> bytes);
 void fuzz_jpeg(std::span<const std::byte> bytes);
 void fuzz_npy(std::span<const std::byte> bytes);
 void fuzz_npz(std::span<const std::byte> bytes);
@@ -24,9 +27,15 @@ struct Target {
 };
 
 inline constexpr std::array kTargets{
-    Target{"jpeg", fuzz_jpeg},         Target{"npy", fuzz_npy},
-    Target{"npz", fuzz_npz},           Target{"npz_stream", fuzz_npz_stream},
-    Target{"parquet", fuzz_parquet},   Target{"png", fuzz_png},
+    Target{"csv", fuzz_csv},
+    Target{"csv_packed", fuzz_csv_packed},
+    Target{"indexed", fuzz_indexed},
+    Target{"jpeg", fuzz_jpeg},
+    Target{"npy", fuzz_npy},
+    Target{"npz", fuzz_npz},
+    Target{"npz_stream", fuzz_npz_stream},
+    Target{"parquet", fuzz_parquet},
+    Target{"png", fuzz_png},
     Target{"tfrecord", fuzz_tfrecord},
 };
 
