@@ -10,6 +10,7 @@
 #include "formats/builtin.h"
 #include "formats/npz_check.h"
 #include "formats/npz_members.h"
+#include "formats/parquet_layout.h"
 #include "formats/testing_store.h"
 #include "formats/tfrecord_check.h"
 #include "formats/tfrecord_index.h"
@@ -118,6 +119,39 @@ void fuzz_tfrecord(std::span<const std::byte> bytes) {
 
 void fuzz_jpeg(std::span<const std::byte> bytes) {
   decode({.encoding = formats::Encoding::kJpeg, .bytes = bytes});
+}
+
+// As a file (whose reading needs the module), and as what an index keeps of a file.
+void fuzz_parquet(std::span<const std::byte> bytes) {
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  const auto layout = formats::parse_layout({text, bytes.size()});
+  if (layout.ok()) {
+    const std::string again = formats::write_layout(*layout);
+    FB_CHECK(formats::parse_layout(again).ok());
+  }
+  formats::TestingStore store;
+  store.put("input", {bytes.begin(), bytes.end()});
+  const auto index = formats::kParquet.index(store, {"input", bytes.size(), 0}, {});
+  if (!index.ok()) return FB_CHECK(!index.error().message.empty());
+  const auto reader = formats::kParquet.make_reader({});
+  for (size_t i = 0; i < std::min<size_t>(index->blocks.size(), 8); ++i) {
+    const formats::Block& block = index->blocks[i];
+    std::vector<std::byte> joined;
+    for (const formats::Extent& extent : block.extents) {
+      const auto part = bytes.subspan(extent.offset, extent.length);
+      joined.insert(joined.end(), part.begin(), part.end());
+    }
+    const auto decoded = reader->decode_block("input", joined, *index, block);
+    expect_named(decoded);
+    if (!decoded.ok()) continue;
+    uint64_t total = 0;
+    for (uint64_t row = 0; row < block.sample_count; ++row) {
+      const auto record = decoded.value()->at(row);
+      FB_CHECK(record.ok());
+      total += record->bytes.size();
+    }
+    FB_CHECK(total == decoded.value()->bytes());
+  }
 }
 
 void fuzz_png(std::span<const std::byte> bytes) {

@@ -14,6 +14,7 @@ void fuzz_jpeg(std::span<const std::byte> bytes);
 void fuzz_npy(std::span<const std::byte> bytes);
 void fuzz_npz(std::span<const std::byte> bytes);
 void fuzz_npz_stream(std::span<const std::byte> bytes);
+void fuzz_parquet(std::span<const std::byte> bytes);
 void fuzz_png(std::span<const std::byte> bytes);
 void fuzz_tfrecord(std::span<const std::byte> bytes);
 
@@ -23,9 +24,10 @@ struct Target {
 };
 
 inline constexpr std::array kTargets{
-    Target{"jpeg", fuzz_jpeg}, Target{"npy", fuzz_npy},
-    Target{"npz", fuzz_npz},   Target{"npz_stream", fuzz_npz_stream},
-    Target{"png", fuzz_png},   Target{"tfrecord", fuzz_tfrecord},
+    Target{"jpeg", fuzz_jpeg},         Target{"npy", fuzz_npy},
+    Target{"npz", fuzz_npz},           Target{"npz_stream", fuzz_npz_stream},
+    Target{"parquet", fuzz_parquet},   Target{"png", fuzz_png},
+    Target{"tfrecord", fuzz_tfrecord},
 };
 
 }  // namespace forebay::fuzz

@@ -45,6 +45,8 @@ struct Work {
 struct WorkList {
   std::vector<Work> items;
   uint64_t files_kept = 0, files_replaced = 0, bytes = 0;
+  uint64_t files = 0;                             // of this process, kept ones included
+  uint64_t missing_files = 0, missing_bytes = 0;  // of all processes: they share the space
 };
 
 // Compressed files have no records to point at.
@@ -105,7 +107,7 @@ Result<bool> is_estimate_exact(const formats::Format& format, const formats::Fil
 // A name is given to whole files only, so a file of the right size is kept. Where the size cannot
 // be known before (compression), a file that is not larger than the bound is.
 Result<WorkList> find_work(storage::Store& store, const formats::Format& format,
-                           const GeneratorPlan& plan) {
+                           const GeneratorPlan& plan, int rank, int world_size) {
   const Sizes sizes = FB_TRY(existing_sizes(store, format, plan));
   const bool has_sides = has_side_files(format, plan);
   std::optional<bool> is_exact;
@@ -121,10 +123,15 @@ Result<WorkList> find_work(storage::Store& store, const formats::Format& format,
       is_whole = !*is_exact;
     }
     const Sides sides = has_sides ? find_sides(format, spec, sizes) : Sides();
+    const bool is_mine = i % static_cast<size_t>(world_size) == static_cast<size_t>(rank);
+    work.files += is_mine ? 1 : 0;
     if (is_whole && sides.are_whole) {
-      ++work.files_kept;
+      work.files_kept += is_mine ? 1 : 0;
       continue;
     }
+    ++work.missing_files;
+    if (!is_whole) work.missing_bytes += expected;
+    if (!is_mine) continue;
     if (!is_whole) work.bytes += expected;
     if (!is_whole && found != sizes.end()) ++work.files_replaced;
     work.items.push_back({.file = i, .is_side_only = is_whole, .had_side = sides.any});
@@ -133,14 +140,15 @@ Result<WorkList> find_work(storage::Store& store, const formats::Format& format,
 }
 
 Status check_space(storage::Store& store, const WorkList& work) {
-  if (work.items.empty()) return {};
+  if (work.missing_files == 0) return {};
   const uint64_t free = FB_TRY(store.free_bytes());
-  const uint64_t needed = work.bytes + kMarginBytesPerFile * work.items.size() + kMarginBytes;
+  const uint64_t needed =
+      work.missing_bytes + kMarginBytesPerFile * work.missing_files + kMarginBytes;
   if (needed <= free) return {};
   return fail(
       ErrorCode::kResourceExhausted,
       "{}: {} missing files need {} ({} bytes), {} ({} bytes) are free; nothing was written",
-      store.describe(), work.items.size(), base::format_bytes(static_cast<double>(needed)), needed,
+      store.describe(), work.missing_files, base::format_bytes(static_cast<double>(needed)), needed,
       base::format_bytes(static_cast<double>(free)), free);
 }
 
@@ -209,7 +217,7 @@ class Run {
 
 GeneratorProgress Run::snapshot() const {
   return {.files_done = work_.files_kept + files_finished_.load(std::memory_order_relaxed),
-          .files_total = plan_.files.size(),
+          .files_total = work_.files,
           .files_kept = work_.files_kept,
           .files_replaced = work_.files_replaced,
           .bytes_written = bytes_written_.load(std::memory_order_relaxed),
@@ -364,8 +372,9 @@ Result<GeneratorProgress> generate(storage::Store& store, const GeneratorOptions
     return fail(ErrorCode::kInvalidArgument, "{} threads: must be 0 (one per CPU) to {}",
                 options.threads, kThreadsMax);
   const GeneratorPlan plan = FB_TRY(plan_generation(options));
-  WorkList work = FB_TRY(find_work(store, *options.format, plan));
+  WorkList work = FB_TRY(find_work(store, *options.format, plan, options.rank, options.world_size));
   FB_TRY(check_space(store, work));
+  if (options.before_writing) FB_TRY(options.before_writing());
   const int threads =
       options.threads > 0 ? options.threads : std::min(sys::usable_cpu_count(), kThreadsMax);
   Run run(store, options, plan, std::move(work));

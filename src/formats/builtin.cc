@@ -13,8 +13,8 @@ namespace forebay::formats {
 namespace {
 
 constexpr std::array kFormats{
-    &kCsv, &kIndexedBinary, &kJpeg, &kMmapIndexedBinary, &kNpy,
-    &kNpz, &kPng,           &kRaw,  &kSynthetic,         &kTfrecord,
+    &kCsv, &kHdf5,    &kIndexedBinary, &kJpeg, &kMmapIndexedBinary, &kNpy,
+    &kNpz, &kParquet, &kPng,           &kRaw,  &kSynthetic,         &kTfrecord,
 };
 
 constexpr std::array<std::string_view, 4> kPackedExtensions{"gz", "bz2", "zip", "xz"};

@@ -97,7 +97,8 @@ struct FileIndex {
 struct FormatOptions {
   uint64_t samples_per_file = 1;  // expected; more than one makes npz and npy split their last axis
   uint64_t record_bytes = 0;      // raw: fixed record size; 0 = the file is one record
-  std::vector<std::string> columns{};  // parquet: those to read; empty = all
+  // parquet: columns to read, empty = all; hdf5: data sets of a record, empty = found by name
+  std::vector<std::string> columns{};
 };
 
 // A block after decoding. Immutable; safe to use from any thread.

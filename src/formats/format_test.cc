@@ -21,8 +21,43 @@ FileSpec small_spec(std::string path = "train/a") {
   return {.path = std::move(path), .rows = 31, .columns = 17, .seed = 7};
 }
 
+// Sample `i` as a loader takes it from the file `bytes`; its size, or the error.
+Result<size_t> sample_bytes(const Format& format, const FormatOptions& options,
+                            std::string_view path, std::span<const std::byte> bytes,
+                            const FileIndex& index, uint64_t i) {
+  auto reader = format.make_reader(options);
+  if (index.access == Access::kBlocks) {
+    const auto after = std::find_if(index.blocks.begin(), index.blocks.end(),
+                                    [i](const Block& block) { return block.first_sample > i; });
+    const Block& block = *(after - 1);
+    std::vector<std::byte> joined;
+    for (const Extent& extent : block.extents) {
+      const auto part = bytes.subspan(extent.offset, extent.length);
+      joined.insert(joined.end(), part.begin(), part.end());
+    }
+    const auto decoded = FB_TRY(reader->decode_block(path, joined, index, block));
+    const Record record = FB_TRY(decoded->at(i - block.first_sample));
+    return record.bytes.size();
+  }
+  if (index.access == Access::kExtents)
+    bytes = bytes.subspan(index.extents[i].offset, index.extents[i].length);
+  const Record record = FB_TRY(reader->read(path, bytes, index, i));
+  return record.bytes.size();
+}
+
+// Whether the parts of the program that the format needs are there.
+bool is_present(const Format& format) {
+  TestingStore store;
+  store.put("a", {});
+  const auto index = format.index(store, {"a", 0, 0}, {});
+  return index.ok() || index.error().message.find("forebay_") == std::string::npos;
+}
+
 class EveryFormat : public testing::TestWithParam<const Format*> {
  protected:
+  void SetUp() override {
+    if (!is_present(format())) GTEST_SKIP() << format().name << ": its module is not built";
+  }
   const Format& format() const { return *GetParam(); }
   storage::FileInfo write(const FileSpec& spec, bool can_patch = true) {
     const Status status = write_with(format(), store_, spec.path, spec, can_patch);
@@ -50,13 +85,9 @@ TEST_P(EveryFormat, ReadsBackOneSampleAndRecognisesIt) {
   const auto index = format().index(store_, info, options);
   ASSERT_TRUE(index.ok()) << index.error().message;
   EXPECT_EQ(index->sample_count, 1u);
-  auto reader = format().make_reader(options);
-  const auto part = index->access == Access::kExtents
-                        ? bytes.subspan(index->extents[0].offset, index->extents[0].length)
-                        : bytes;
-  const auto record = reader->read(spec.path, part, *index, 0);
-  ASSERT_TRUE(record.ok()) << record.error().message;
-  EXPECT_GE(record->bytes.size(), 31u * 17u);
+  const auto size = sample_bytes(format(), options, spec.path, bytes, *index, 0);
+  ASSERT_TRUE(size.ok()) << size.error().message;
+  EXPECT_GE(*size, 31u * 17u);
 }
 
 // With every compression, and however the samples can be reached.
@@ -72,14 +103,10 @@ TEST_P(EveryFormat, ReadsBackThreeSamples) {
     const auto index = format().index(store_, info, options);
     ASSERT_TRUE(index.ok()) << index.error().message;
     ASSERT_EQ(index->sample_count, 3u) << compression_name(compression);
-    auto reader = format().make_reader(options);
     for (uint64_t i = 0; i < 3; ++i) {
-      const auto part = index->access == Access::kExtents
-                            ? bytes.subspan(index->extents[i].offset, index->extents[i].length)
-                            : bytes;
-      const auto record = reader->read(spec.path, part, *index, i);
-      ASSERT_TRUE(record.ok()) << record.error().message;
-      EXPECT_GE(record->bytes.size(), 31u * 17u);
+      const auto size = sample_bytes(format(), options, spec.path, bytes, *index, i);
+      ASSERT_TRUE(size.ok()) << size.error().message;
+      EXPECT_GE(*size, 31u * 17u);
     }
   }
 }
