@@ -270,6 +270,7 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
     options.format = FB_TRY(format_of(workload));
   const formats::FormatOptions of_files = format_options(workload);
   options.samples_per_file = of_files.samples_per_file;
+  options.columns = of_files.columns;
   if (options.format != nullptr && options.format->name == "raw")
     options.record_bytes = of_files.record_bytes;
   options.files_max = wanted.value_or(UINT64_MAX);

@@ -197,6 +197,8 @@ class Run {
                 {"--errors-max", fmt::format("{}", options_.errors_max)},
                 {"--decode-threads", fmt::format("{}", options_.decode_threads)},
                 {"--no-barrier", options_.barrier ? "off" : "on"},
+                {"--rules", options_.rules},
+                {"--compat", std::string(workload::compat_name(request_.resolved.compat))},
                 {"the workload", workload_.name}};
     for (const workload::Setting& setting : request_.resolved.settings)
       if (!setting.key.ends_with("_folder") && setting.key != "storage.storage_root")

@@ -197,6 +197,10 @@ Status check_chunks(State& state, Dataset& dataset, Compat compat) {
     return fail(ErrorCode::kInvalidArgument,
                 "{}: {} needs dataset.chunk_size, the bytes of a chunk", enable.where,
                 enable.text());
+  } else if (dataset.enable_chunking && !dataset.record_dims.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "{}: {} cuts square samples; with dataset.record_dims set dataset.hdf5.chunk_dims",
+                enable.where, enable.text());
   } else if (dataset.enable_chunking && !dataset.hdf5_chunk_dims.empty()) {
     return fail(ErrorCode::kInvalidArgument,
                 "{}: {} and {} ({}) both say how data is cut into chunks; set one", enable.where,
