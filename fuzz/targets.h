@@ -10,6 +10,8 @@
 
 namespace forebay::fuzz {
 
+void fuzz_hdf5(std::span<const std::byte> bytes);
+void fuzz_hdf5_chunks(std::span<const std::byte> bytes);
 void fuzz_jpeg(std::span<const std::byte> bytes);
 void fuzz_npy(std::span<const std::byte> bytes);
 void fuzz_npz(std::span<const std::byte> bytes);
@@ -23,6 +25,7 @@ struct Target {
 };
 
 inline constexpr std::array kTargets{
+    Target{"hdf5", fuzz_hdf5}, Target{"hdf5_chunks", fuzz_hdf5_chunks},
     Target{"jpeg", fuzz_jpeg}, Target{"npy", fuzz_npy},
     Target{"npz", fuzz_npz},   Target{"npz_stream", fuzz_npz_stream},
     Target{"png", fuzz_png},   Target{"tfrecord", fuzz_tfrecord},
