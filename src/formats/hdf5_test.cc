@@ -412,7 +412,7 @@ TEST(Hdf5, ThreadsShareTheLibrary) {
                       .chunk_dims = {1, 16, 16}};
   ASSERT_TRUE(write_with(kHdf5, files, "f", spec).ok());
   const auto expected = read_all_samples(files, "f", {}).value();
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       TestingStore store;
@@ -422,7 +422,6 @@ TEST(Hdf5, ThreadsShareTheLibrary) {
         EXPECT_EQ(read_all_samples(store, "f", {}).value().bytes, expected.bytes);
       }
     });
-  for (std::thread& thread : threads) thread.join();
 }
 
 // --- writing ---
