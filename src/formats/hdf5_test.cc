@@ -452,6 +452,24 @@ TEST(Hdf5Write, LargeRecordsPassInSmallPiecesWithoutPatching) {
   EXPECT_LE(writer.largest, 128u * 1024);
 }
 
+TEST(Hdf5Write, EstimatesAreExactWhateverTheSides) {
+  base::Random random(seed_of_run());
+  TestingStore store;
+  for (int i = 0; i < 60; ++i) {
+    const uint64_t sets = 1 + random.below(3);
+    const FileSpec spec{.path = "f",
+                        .rows = sets * (1 + random.below(i % 2 == 0 ? 4 : 400)),
+                        .columns = 1 + random.below(i % 3 == 0 ? 4 : 200),
+                        .sample_count = 1 + random.below(i % 5 == 0 ? 3000 : 5),
+                        .dialect = sets == 1 && i % 2 == 0 ? Dialect::kMlpsV2 : Dialect::kMlpsV3,
+                        .datasets_per_record = sets};
+    if (payload_bytes(spec) > 4'000'000) continue;
+    ASSERT_TRUE(write_with(kHdf5, store, "f", spec).ok());
+    EXPECT_EQ(store.get("f").size(), kHdf5.estimate_bytes(spec))
+        << spec.rows << " " << spec.columns << " " << spec.sample_count;
+  }
+}
+
 TEST(Hdf5Write, ContentsAreThePayloadOfOtherFormats) {
   const FileSpec spec{.path = "f", .rows = 31, .columns = 17, .sample_count = 3, .seed = 9};
   TestingStore store;
