@@ -12,6 +12,8 @@ namespace forebay::fuzz {
 
 void fuzz_csv(std::span<const std::byte> bytes);
 void fuzz_csv_packed(std::span<const std::byte> bytes);
+void fuzz_hdf5(std::span<const std::byte> bytes);
+void fuzz_hdf5_chunks(std::span<const std::byte> bytes);
 void fuzz_indexed(std::span<const std::byte> bytes);
 void fuzz_jpeg(std::span<const std::byte> bytes);
 void fuzz_npy(std::span<const std::byte> bytes);
@@ -29,6 +31,8 @@ struct Target {
 inline constexpr std::array kTargets{
     Target{"csv", fuzz_csv},
     Target{"csv_packed", fuzz_csv_packed},
+    Target{"hdf5", fuzz_hdf5},
+    Target{"hdf5_chunks", fuzz_hdf5_chunks},
     Target{"indexed", fuzz_indexed},
     Target{"jpeg", fuzz_jpeg},
     Target{"npy", fuzz_npy},
