@@ -40,7 +40,7 @@ struct LoaderOptions {
   uint64_t batch_size = 1;
   Tail tail = Tail::kDrop;
   Shuffle shuffle = Shuffle::kOff;
-  uint64_t window_shards = 1;  // kWindowed: files mixed with each other
+  uint64_t window_shards = 1;  // kWindowed: files (or blocks of files) mixed with each other
   uint64_t seed = 0;
   bool change_each_epoch = true;  // shuffle anew in each epoch
   uint64_t rank = 0, world_size = 1;

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/processes.h"
 #include "cli/workload_arguments.h"
 #include "sys/stop_signal.h"
 
@@ -36,18 +37,27 @@ constexpr std::array<std::string_view, 2> kExamples{
     "forebay generate demo dataset.num_files_train=100 --data /tmp/d",
 };
 
+Result<int> generate_here(const Arguments& arguments, cluster::World& world, std::stop_token stop) {
+  const workload::Resolved resolved = FB_TRY(resolve_arguments(arguments));
+  if (speaks(world))
+    for (const std::string& warning : resolved.warnings) talk("note    " + warning + "\n");
+  const std::string folder = FB_TRY(data_folder(arguments, resolved));
+  const int threads = static_cast<int>(FB_TRY(arguments.integer("--threads", 0, 1024)));
+  FB_TRY(generate_data(resolved, folder, threads, arguments.has("--quiet") || !speaks(world),
+                       std::move(stop), &world));
+  return kExitDone;
+}
+
 Result<int> run(const Arguments& arguments) {
   sys::StopSignal signal;
-  const workload::Resolved resolved = FB_TRY(resolve_arguments(arguments));
   if (arguments.has("--dry-run")) {
+    const workload::Resolved resolved = FB_TRY(resolve_arguments(arguments));
     FB_TRY(print(workload::to_yaml(resolved)));
     return kExitDone;
   }
-  for (const std::string& warning : resolved.warnings) talk("note    " + warning + "\n");
-  const std::string folder = FB_TRY(data_folder(arguments, resolved));
-  const int threads = static_cast<int>(FB_TRY(arguments.integer("--threads", 0, 1024)));
-  FB_TRY(generate_data(resolved, folder, threads, arguments.has("--quiet"), signal.token()));
-  return kExitDone;
+  return with_processes(signal.token(), [&](cluster::World& world) {
+    return generate_here(arguments, world, signal.token());
+  });
 }
 
 }  // namespace
@@ -59,7 +69,8 @@ const Command kGenerate{
     .detail =
         "Writes files with DLIO's names, layout and sizes. A run that was stopped half-way "
         "continues where it was: a file with its final name is whole. Free space is checked "
-        "before the first byte.",
+        "before the first byte. Under mpirun every process makes its share of the files, in a "
+        "folder that all of them see.",
     .positionals = kPositionals,
     .flags = kFlags,
     .run = run,

@@ -6,13 +6,16 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/processes.h"
 #include "cli/result_folder.h"
+#include "cli/run_options.h"
 #include "cli/stop_deadline.h"
 #include "cli/version.h"
 #include "cli/workload_arguments.h"
 #include "dataset/generator.h"
 #include "emulate/data_source.h"
 #include "emulate/find_max.h"
+#include "emulate/rules.h"
 #include "emulate/runner.h"
 #include "report/inspection.h"
 #include "report/json.h"
@@ -37,7 +40,7 @@ constexpr std::array<Positional, 2> kPositionals{{
     {.name = "KEY=VALUE", .summary = "overrides, for example reader.batch_size=8", .repeats = true},
 }};
 
-constexpr std::array<Flag, 17> kFlags{{
+constexpr std::array<Flag, 18> kFlags{{
     {.name = "--data",
      .value = "DIR",
      .summary = "the data set's folder",
@@ -45,7 +48,10 @@ constexpr std::array<Flag, 17> kFlags{{
          "Without it, storage.storage_root and dataset.data_folder of the workload say where. "
          "A folder that holds train/ and valid/ is used as DLIO uses it; any other folder is "
          "read whole, with its subfolders."},
-    {.name = "--accelerators", .value = "N", .fallback = "1", .summary = "emulated accelerators"},
+    {.name = "--accelerators",
+     .value = "N",
+     .fallback = "1",
+     .summary = "emulated accelerators, of each process under mpirun"},
     {.name = "--find-max-accelerators",
      .summary = "search how many the storage feeds",
      .detail =
@@ -89,6 +95,13 @@ constexpr std::array<Flag, 17> kFlags{{
      .summary = "per accelerator; 0 = as the workload says",
      .detail =
          "The workload says the larger of reader.read_threads and reader.computation_threads."},
+    {.name = "--rules",
+     .value = "NAME",
+     .summary = "check the run against MLPerf Storage's rules",
+     .detail =
+         "Lists each violation; the run is valid (for the closed division), open, or invalid. "
+         "An invalid run ends with exit code 3.",
+     .choices = kRuleSets},
     kCompatFlag,
     {.name = "--no-barrier", .summary = "accelerators do not meet after each step"},
     {.name = "--out", .value = "DIR", .summary = "result folder (default: results/WORKLOAD-NNNN)"},
@@ -108,10 +121,10 @@ constexpr std::array<std::string_view, 4> kExamples{
 // Shows a run on a terminal as it goes, or a line per epoch otherwise.
 class Console : public emulate::Observer {
  public:
-  Console(bool quiet, bool epochs_to_stdout, int accelerators)
-      : quiet_(quiet), to_stdout_(epochs_to_stdout), accelerators_(accelerators) {}
+  Console(bool quiet, bool epochs_to_stdout) : quiet_(quiet), to_stdout_(epochs_to_stdout) {}
 
   void on_start(const emulate::RunResult& so_far) override {
+    accelerators_ = so_far.options.accelerators;  // of all processes
     if (!quiet_) say(report::run_head(so_far, style()));
   }
   void on_tick(const emulate::Progress& progress) override {
@@ -135,11 +148,13 @@ class Console : public emulate::Observer {
       talk(text);
   }
   const bool quiet_, to_stdout_;
-  const int accelerators_;
+  int accelerators_ = 1;
 };
 
-Result<emulate::RunOptions> read_options(const Arguments& arguments,
-                                         const workload::Resolved& resolved) {
+}  // namespace
+
+Result<emulate::RunOptions> read_run_options(const Arguments& arguments,
+                                             const workload::Resolved& resolved) {
   emulate::RunOptions options;
   options.data = FB_TRY(data_folder(arguments, resolved));
   options.storage = *arguments.get("--storage");
@@ -157,9 +172,13 @@ Result<emulate::RunOptions> read_options(const Arguments& arguments,
   options.payload = *arguments.get("--payload");
   options.cache = *arguments.get("--cache");
   if (resolved.compat == workload::Compat::kMlpsV3) {  // what that program always does
+    const bool is_mounted = resolved.workload.storage.storage_type.ends_with("_fs") &&
+                            !emulate::is_synthetic(resolved.workload);
     if (!arguments.has("--payload")) options.payload = "bytes";
-    if (!arguments.has("--cache")) options.cache = "cold";
+    if (!arguments.has("--cache") && is_mounted) options.cache = "cold";
   }
+  if (const auto rules = arguments.get("--rules"))
+    options.rules = emulate::rule_set_name(*emulate::rule_set_from_name(*rules));
   options.on_error = *arguments.get("--on-error");
   if (arguments.has("--errors-max"))
     options.errors_max =
@@ -168,22 +187,27 @@ Result<emulate::RunOptions> read_options(const Arguments& arguments,
   return options;
 }
 
+namespace {
+
 int exit_code_of(const emulate::RunResult& result) {
   if (result.is_interrupted) return kExitInterrupted;
   if (!result.error.empty()) return kExitFailed;
+  if (result.rules && result.rules->outcome == emulate::RulesReport::Outcome::kInvalid)
+    return kExitGateNotMet;
   const auto outcome = result.verdict.outcome;
   const bool is_met = outcome == emulate::Verdict::Outcome::kPass ||
                       outcome == emulate::Verdict::Outcome::kNotMeasured;
   return is_met ? kExitDone : kExitGateNotMet;
 }
 
-// Also writes and prints the result at the end. An interrupted run ends there: reads that hang in
-// the storage would hold up an orderly end, and everything is on disk.
+// Also writes and prints the result at the end. An interrupted run ends there, and one that failed
+// in several processes: reads that hang in the storage would hold up an orderly end, and everything
+// is on disk.
 class RunConsole : public Console {
  public:
   RunConsole(const Arguments& arguments, const emulate::RunRequest& request, LateFile* trace,
              StopDeadline& deadline)
-      : Console(arguments.has("--quiet"), !arguments.has("--json"), request.options.accelerators),
+      : Console(arguments.has("--quiet") || !speaks(*request.world), !arguments.has("--json")),
         request_(request),
         trace_(trace),
         deadline_(deadline),
@@ -191,11 +215,15 @@ class RunConsole : public Console {
 
   void on_end(const emulate::RunResult& result) override {
     deadline_.hold();
-    written_ = write(result);
+    cluster::World& world = *request_.world;
+    if (speaks(world)) written_ = write(result);
     code_ = exit_code_of(result);
-    if (!result.is_interrupted) return;
-    if (!written_.ok()) talk(fmt::format("forebay: {}\n", written_.error().message));
-    sys::exit_now(written_.ok() ? code_ : kExitFailed);
+    if (!result.is_interrupted && (world.size() == 1 || result.error.empty())) return;
+    // Process 0 has just printed the run's own error.
+    const std::string error = !written_.ok()  ? written_.error().message
+                              : speaks(world) ? ""
+                                              : result.error;
+    leave_and_exit(world, error, written_.ok() ? code_ : kExitFailed);
   }
 
   Status written() const { return written_; }
@@ -226,9 +254,11 @@ Result<int> find_max(const Arguments& arguments, const emulate::RunRequest& requ
   const bool json = arguments.has("--json");
   const int limit =
       static_cast<int>(FB_TRY(arguments.integer("--max-accelerators", 1, kAcceleratorsMax)));
-  Console console(true, false, 1);
+  Console console(true, false);
+  const bool talks = speaks(*request.world);
   Status written;
   const auto on_attempt = [&](const emulate::Attempt& attempt, const emulate::RunResult& result) {
+    if (!talks) return;
     const std::string line = report::attempt_line(attempt);
     if (json)
       talk(line);
@@ -241,9 +271,11 @@ Result<int> find_max(const Arguments& arguments, const emulate::RunRequest& requ
   const emulate::MaximumFound found =
       FB_TRY(emulate::find_max_accelerators(request, limit, console, on_attempt, stop));
   FB_TRY(std::move(written));
-  FB_TRY(write_file_in(request.options.out, "maximum.json", report::maximum_json(found)));
-  FB_TRY(print(json ? report::maximum_json(found)
-                    : report::maximum_text(found) + "written to  " + request.options.out + "\n"));
+  if (talks) {
+    FB_TRY(write_file_in(request.options.out, "maximum.json", report::maximum_json(found)));
+    FB_TRY(print(json ? report::maximum_json(found)
+                      : report::maximum_text(found) + "written to  " + request.options.out + "\n"));
+  }
   if (found.is_interrupted) return kExitInterrupted;
   return found.accelerators > 0 ? kExitDone : kExitGateNotMet;
 }
@@ -253,19 +285,23 @@ Result<int> run_once(const Arguments& arguments, emulate::RunRequest& request,
   std::optional<trace::Recorder> recorder;
   std::optional<LateFile> trace;
   if (arguments.has("--trace")) {
-    trace = FB_TRY(LateFile::open(*arguments.get("--trace")));
+    std::string path = *arguments.get("--trace");
+    if (!speaks(*request.world)) path += fmt::format(".{}", request.world->rank());
+    trace = FB_TRY(LateFile::open(path));
     request.recorder = &recorder.emplace(kTraceEventsMax);
   }
   RunConsole console(arguments, request, trace ? &*trace : nullptr, deadline);
   const Result<emulate::RunResult> ran = emulate::run(request, console, std::move(stop));
   if (!ran.ok()) return ran.error();
   FB_TRY(console.written());
+  if (trace && !speaks(*request.world)) FB_TRY(trace->write_trace(*request.recorder));
   return console.code();
 }
 
-// workflow.generate_data, and the pause that storage.post_generation_settle_seconds asks for.
+}  // namespace
+
 Status make_data(const emulate::RunRequest& request, bool quiet, std::stop_token stop) {
-  FB_TRY(generate_data(request.resolved, request.options.data, 0, quiet, stop));
+  FB_TRY(generate_data(request.resolved, request.options.data, 0, quiet, stop, request.world));
   const double settle = request.resolved.workload.storage.post_generation_settle_seconds;
   if (settle <= 0) return {};
   if (!quiet) talk(fmt::format("waiting {} s for the storage to settle\n", settle));
@@ -274,6 +310,8 @@ Status make_data(const emulate::RunRequest& request, bool quiet, std::stop_token
     return fail(ErrorCode::kCancelled, "stopped while waiting for the storage to settle");
   return {};
 }
+
+namespace {
 
 Status check_combination(const Arguments& arguments, const workload::Workload& workload) {
   if (!workload.workflow.train)
@@ -287,56 +325,82 @@ Status check_combination(const Arguments& arguments, const workload::Workload& w
   return {};
 }
 
-Result<int> run(const Arguments& arguments) {
-  sys::StopSignal signal;
+// Whether anything is left to be done: removes the data of dataset.keep_files: False.
+Status tidy_up(const emulate::RunRequest& request) {
+  const workload::Workload& workload = request.resolved.workload;
+  if (workload.dataset.keep_files || !speaks(*request.world)) return {};
+  if (workload.workflow.generate_data) return remove_data(request.resolved, request.options.data);
+  talk("note    dataset.keep_files: False: the data stays, this run did not make it\n");
+  return {};
+}
+
+Result<int> run_here(const Arguments& arguments, emulate::RunRequest request,
+                     std::stop_token stop) {
+  const cluster::World& world = *request.world;
+  const workload::Workload& workload = request.resolved.workload;
+  ResultFolder folder;
+  if (speaks(world))
+    folder = FB_TRY(
+        make_result_folder(arguments.get("--out").value_or(workload.output.folder), workload.name));
+  request.options.out = folder.path;
+  StopDeadline deadline(stop, folder, &world);
+  const bool finds_max = arguments.has("--find-max-accelerators");
+  Result<int> code = [&]() -> Result<int> {
+    if (workload.workflow.generate_data)
+      FB_TRY(make_data(request, arguments.has("--quiet") || !speaks(world), stop));
+    return finds_max ? find_max(arguments, request, stop)
+                     : run_once(arguments, request, deadline, stop);
+  }();
+  discard_result_folder(folder);  // what was written to stays
+  FB_TRY(tidy_up(request));
+  return code;
+}
+
+Result<emulate::RunRequest> read_request(const Arguments& arguments) {
   emulate::RunRequest request;
   request.resolved = FB_TRY(resolve_arguments(arguments));
-  request.options = FB_TRY(read_options(arguments, request.resolved));
+  request.options = FB_TRY(read_run_options(arguments, request.resolved));
   request.version = kVersion;
   request.command = command_line(arguments);
   static constexpr std::array<std::string_view, 4> kReplaced{"--accelerators", "--out", "--trace",
                                                              "--payload"};
   request.next_base = command_line(arguments, kReplaced);
-  const workload::Workload& workload = request.resolved.workload;
-  FB_TRY(check_combination(arguments, workload));
+  FB_TRY(check_combination(arguments, request.resolved.workload));
+  return request;
+}
+
+Result<int> run(const Arguments& arguments) {
+  sys::StopSignal signal;
   if (arguments.has("--dry-run")) {
+    const emulate::RunRequest request = FB_TRY(read_request(arguments));
     FB_TRY(print(workload::to_yaml(request.resolved)));
     return kExitDone;
   }
-  const ResultFolder folder = FB_TRY(
-      make_result_folder(arguments.get("--out").value_or(workload.output.folder), workload.name));
-  request.options.out = folder.path;
-  StopDeadline deadline(signal.token(), folder);
-  const bool finds_max = arguments.has("--find-max-accelerators");
-  Result<int> code = [&]() -> Result<int> {
-    if (workload.workflow.generate_data)
-      FB_TRY(make_data(request, arguments.has("--quiet"), signal.token()));
-    return finds_max ? find_max(arguments, request, signal.token())
-                     : run_once(arguments, request, deadline, signal.token());
-  }();
-  discard_result_folder(folder);  // what was written to stays
-  if (!workload.dataset.keep_files && workload.workflow.generate_data)
-    FB_TRY(remove_data(request.resolved, request.options.data));
-  else if (!workload.dataset.keep_files)
-    talk("note    dataset.keep_files: False: the data stays, this run did not make it\n");
-  return code;
+  return with_processes(signal.token(), [&](cluster::World& world) -> Result<int> {
+    emulate::RunRequest request = FB_TRY(read_request(arguments));
+    request.world = &world;
+    if (world.size() > 1)
+      for (std::string* text : {&request.command, &request.next_base})
+        *text = fmt::format("mpirun -np {} {}", world.size(), *text);
+    return run_here(arguments, std::move(request), signal.token());
+  });
 }
 
 }  // namespace
 
-const Command kRun{
-    .name = "run",
-    .group = "measure",
-    .summary = "run a workload here",
-    .detail =
-        "Emulates a training job: accelerators take batches, wait for each other "
-        "and \"compute\" for the workload's time, while the loader reads, checks "
-        "and decodes real files. Exit code 0: the AU meets metric.au, or there "
-        "was none to judge; 3: it does not, or more than 1 % of the samples were bad; 130: "
-        "interrupted, the partial result is written.",
-    .positionals = kPositionals,
-    .flags = kFlags,
-    .run = run,
-    .examples = kExamples};
+const Command kRun{.name = "run",
+                   .group = "measure",
+                   .summary = "run a workload here",
+                   .detail =
+                       "Emulates a training job: accelerators take batches, wait for each other "
+                       "and \"compute\" for the workload's time, while the loader reads, checks "
+                       "and decodes real files. Exit code 0: the AU meets metric.au, or there "
+                       "was none to judge; 3: it does not, more than 1 % of the samples were bad, "
+                       "or --rules finds the run invalid; 130: interrupted, the partial result is "
+                       "written. Under mpirun all processes run one job (docs/concepts/hosts.md).",
+                   .positionals = kPositionals,
+                   .flags = kFlags,
+                   .run = run,
+                   .examples = kExamples};
 
 }  // namespace forebay::cli

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/console.h"
+#include "cluster/world.h"
 #include "dataset/generator.h"
 #include "storage/store.h"
 
@@ -109,6 +112,31 @@ std::string progress_text(const dataset::GeneratorProgress& progress) {
   return text;
 }
 
+// For the other processes, which run the same version.
+std::string posted_progress(const dataset::GeneratorProgress& progress) {
+  return fmt::format("{} {} {} {} {} {}", progress.files_done, progress.files_total,
+                     progress.files_kept, progress.bytes_written, progress.bytes_total,
+                     progress.seconds);
+}
+
+// Of what posted_progress() made in each process; those that have said nothing yet count nothing.
+dataset::GeneratorProgress sum_of_progress(const std::vector<std::string>& texts) {
+  dataset::GeneratorProgress sum;
+  for (const std::string& text : texts) {
+    std::istringstream in(text);
+    dataset::GeneratorProgress one;
+    in >> one.files_done >> one.files_total >> one.files_kept >> one.bytes_written >>
+        one.bytes_total >> one.seconds;
+    sum.files_done += one.files_done;
+    sum.files_total += one.files_total;
+    sum.files_kept += one.files_kept;
+    sum.bytes_written += one.bytes_written;
+    sum.bytes_total += one.bytes_total;
+    sum.seconds = std::max(sum.seconds, one.seconds);
+  }
+  return sum;
+}
+
 // As a shell would have to be told.
 std::string quoted(const std::string& word) {
   static constexpr std::string_view kPlain =
@@ -133,8 +161,12 @@ Result<std::string> data_folder(const Arguments& arguments, const workload::Reso
     if (given->empty()) return fail(ErrorCode::kInvalidArgument, "--data needs a folder, not ''");
     return *given;
   }
-  const std::string& folder = resolved.workload.dataset.data_folder;
-  const std::string& root = resolved.workload.storage.storage_root;
+  return data_folder(resolved.workload);
+}
+
+std::string data_folder(const workload::Workload& workload) {
+  const std::string& folder = workload.dataset.data_folder;
+  const std::string& root = workload.storage.storage_root;
   if (folder.starts_with('/') || root.empty() || root == "./" || root == ".") return folder;
   return root.ends_with('/') ? root + folder : root + "/" + folder;
 }
@@ -161,31 +193,57 @@ Status remove_data(const workload::Resolved& resolved, const std::string& folder
     Status gone = store->remove(file.path);
     if (!gone.ok() && gone.error().code != ErrorCode::kNotFound) return gone;
     removed += gone.ok() ? 1 : 0;
-    if (options.format->index_path != nullptr)
-      store->remove(options.format->index_path(file.path)).ignore("only some formats have one");
+    if (options.format->side_paths == nullptr) continue;
+    for (const std::string& side : options.format->side_paths(file.path))
+      store->remove(side).ignore("compressed files have none");
   }
   talk(fmt::format("{}: {} files removed (dataset.keep_files: False)\n", folder, removed));
   return {};
 }
 
 Status generate_data(const workload::Resolved& resolved, const std::string& folder, int threads,
-                     bool quiet, std::stop_token stop) {
+                     bool quiet, std::stop_token stop, cluster::World* world) {
+  const std::unique_ptr<cluster::World> alone = world ? nullptr : cluster::make_alone();
+  cluster::World& all = world ? *world : *alone;
   dataset::GeneratorOptions options = FB_TRY(generator_options(resolved));
   options.threads =
       threads > 0 ? threads : static_cast<int>(resolved.workload.reader.write_threads);
-  const auto store = FB_TRY(storage::open_store("local", folder));
-  const auto progress = [&](const dataset::GeneratorProgress& now) {
-    if (!quiet) show_progress(progress_text(now));
+  options.rank = all.rank();
+  options.world_size = all.size();
+  std::stop_source end;  // asked for, or another process has failed
+  const std::stop_callback when_asked(stop, [&] { end.request_stop(); });
+  const std::stop_callback when_failed(all.failed(), [&] { end.request_stop(); });
+  options.before_writing = [&]() -> Status {
+    FB_TRY(all.meet(0, end.get_token()));
+    return {};
   };
-  const dataset::GeneratorProgress done =
-      FB_TRY(dataset::generate(*store, options, progress, std::move(stop)).context(folder));
+  const auto store = FB_TRY(storage::open_store("local", folder));
+  bool is_noted = false;
+  const auto progress = [&](const dataset::GeneratorProgress& now) {
+    if (now.files_replaced > 0 && !is_noted)
+      talk(
+          fmt::format("note    {}: {} files of these names have another size than asked for and "
+                      "are replaced\n",
+                      folder, base::format_count(now.files_replaced)));
+    is_noted = true;
+    all.post(posted_progress(now));
+    if (!quiet) show_progress(progress_text(sum_of_progress(all.posted())));
+  };
+  Result<dataset::GeneratorProgress> made =
+      dataset::generate(*store, options, progress, end.get_token());
+  if (!made.ok() && all.failure()) return *all.failure();
+  const dataset::GeneratorProgress mine = FB_TRY(std::move(made).context(folder));
+  const std::vector<std::string> everybody =
+      FB_TRY(all.gather(posted_progress(mine), end.get_token()));
   if (quiet) return {};
+  const dataset::GeneratorProgress done = sum_of_progress(everybody);
   std::string text = fmt::format("{}: {} files", folder, base::format_count(done.files_done));
   if (done.bytes_written > 0)
     text += fmt::format(
         ", {} written in {} ({})", base::format_bytes(static_cast<double>(done.bytes_written)),
         base::format_seconds(done.seconds),
         base::format_bytes_per_second(static_cast<double>(done.bytes_written) / done.seconds));
+  if (all.size() > 1) text += fmt::format(" by {} processes", all.size());
   talk(fmt::format("{}, {} kept from before\n", text, base::format_count(done.files_kept)));
   return {};
 }

@@ -14,9 +14,14 @@
 #include "forebay/result.h"
 #include "workload/workload.h"
 
+namespace forebay::cluster {
+class World;
+}
+
 namespace forebay::cli {
 
 constexpr std::array<std::string_view, 3> kCompats{"dlio-main", "mlps-v2.0", "mlps-v3.0"};
+constexpr std::array<std::string_view, 4> kRuleSets{"mlperf-v2.0", "mlperf-v3.0", "v2.0", "v3.0"};
 constexpr Flag kCompatFlag{
     .name = "--compat",
     .value = "NAME",
@@ -32,16 +37,20 @@ constexpr Flag kCompatFlag{
 // The workload and its overrides from the positionals WORKLOAD and KEY=VALUE, under --compat.
 Result<workload::Resolved> resolve_arguments(const Arguments& arguments);
 
-// --data (kInvalidArgument when empty), or storage.storage_root joined with dataset.data_folder.
+// --data (kInvalidArgument when empty), or what the workload says.
 Result<std::string> data_folder(const Arguments& arguments, const workload::Resolved& resolved);
+
+// storage.storage_root joined with dataset.data_folder.
+std::string data_folder(const workload::Workload& workload);
 
 // The command line again, ready for a shell, but for the flags named.
 std::string command_line(const Arguments& arguments,
                          std::span<const std::string_view> without = {});
 
-// Makes what is missing of the workload's data set, with progress on a terminal.
+// Makes what is missing of the workload's data set, with progress on a terminal. In a world of
+// several processes each makes its share; all return when all files are there.
 Status generate_data(const workload::Resolved& resolved, const std::string& folder, int threads,
-                     bool quiet, std::stop_token stop);
+                     bool quiet, std::stop_token stop, cluster::World* world = nullptr);
 
 // dataset.keep_files: False: removes the files that generate_data makes, and nothing else.
 Status remove_data(const workload::Resolved& resolved, const std::string& folder);

@@ -30,6 +30,10 @@ struct GeneratorOptions {
   uint32_t size_seed = 10;
   int threads = 0;   // 0 = number of CPUs available to this process
   bool sync = true;  // fsync each file before it gets its name
+  // Of the processes that share the work: this one makes every world_size-th file from `rank` on.
+  int rank = 0, world_size = 1;
+  // Called once the space is checked and before the first byte; an error ends the generation.
+  std::function<Status()> before_writing;
 };
 
 struct GeneratorPlan {
@@ -38,8 +42,10 @@ struct GeneratorPlan {
 };
 
 struct GeneratorProgress {
+  // Of this process's share.
   uint64_t files_done = 0, files_total = 0;  // kept from an earlier run count as done
   uint64_t files_kept = 0;                   // were there already and whole
+  uint64_t files_replaced = 0;               // were there with another size than asked for
   uint64_t bytes_written = 0, bytes_total = 0;
   double seconds = 0;
 };

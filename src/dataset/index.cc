@@ -33,6 +33,7 @@ uint64_t hash_text(uint64_t hash, std::string_view text) {
 uint64_t options_key(const IndexOptions& options, const formats::Format& format) {
   uint64_t key = hash_text(1, format.name);
   key = hash_text(key, options.folder);
+  for (const std::string& column : options.columns) key = hash_text(key, column);
   return base::derive_seed(key, options.samples_per_file, options.record_bytes);
 }
 
@@ -187,6 +188,18 @@ uint64_t Index::sample_count() const {
 bool Index::is_together() const {
   return impl_->samples.is_together();
 }
+bool Index::has_blocks() const {
+  return impl_->samples.has_blocks();
+}
+bool Index::has_even_blocks() const {
+  return impl_->samples.has_even_blocks();
+}
+uint64_t Index::unit_samples_max() const {
+  return impl_->samples.unit_samples_max();
+}
+uint64_t Index::block_bytes_max() const {
+  return impl_->samples.block_bytes_max();
+}
 uint64_t Index::samples_per_file_max() const {
   return impl_->samples.samples_per_file_max();
 }
@@ -210,10 +223,23 @@ SampleLocation Index::locate(uint64_t sample) const {
                           .sample_in_file = place.sample_in_file,
                           .access = layout.access,
                           .extent = {}};
-  if (layout.access == formats::Access::kExtents)
-    location.extent = layout.extents[place.sample_in_file];
-  else
-    location.extent = {0, impl_->files.bytes(place.file)};
+  switch (layout.access) {
+    case formats::Access::kExtents:
+      location.extent = layout.extents[place.sample_in_file];
+      break;
+    case formats::Access::kBlocks: {
+      const SampleTable::BlockPlace in = impl_->samples.find_block(place);
+      location.block = in.block;
+      location.sample_in_block = in.sample_in_block;
+      location.extent = {0, in.bytes};
+      break;
+    }
+    case formats::Access::kWholeFile:
+    case formats::Access::kTogether:
+      location.extent = {0, impl_->files.bytes(place.file)};
+      location.sample_in_block = place.sample_in_file;
+      break;
+  }
   return location;
 }
 

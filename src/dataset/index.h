@@ -22,6 +22,7 @@ struct IndexOptions {
   const formats::Format* format = nullptr;  // null: the format most files have
   uint64_t samples_per_file = 0;            // as the workload says; 0 = ask each file
   uint64_t record_bytes = 0;                // raw only
+  std::vector<std::string> columns{};       // parquet only: those to read; empty = all
   uint64_t files_max = UINT64_MAX;          // the first N in sorted order, as DLIO does
   std::string cache_path;                   // "" = no cache; a local file
   int threads = 4;
@@ -35,7 +36,11 @@ struct SampleLocation {
   uint32_t file = 0;  // index for file()
   uint64_t sample_in_file = 0;
   formats::Access access = formats::Access::kWholeFile;
-  formats::Extent extent;  // the bytes to read: the record's, or the whole file
+  // The bytes to read: the record's, or the whole file. With blocks, offset 0 and the sum of the
+  // block's extents.
+  formats::Extent extent;
+  uint32_t block = 0;  // kBlocks: index into the file's blocks
+  uint64_t sample_in_block = 0;
 };
 
 struct IndexSummary {
@@ -64,8 +69,15 @@ class Index {
   uint64_t sample_count() const;
   // True when every file's samples must be read together: orders should keep them adjacent.
   bool is_together() const;
+  // True when a file's samples come in blocks: orders should keep those of a block adjacent.
+  bool has_blocks() const;
+  // All blocks have the same number of samples, so that shards of that many never straddle two.
+  bool has_even_blocks() const;
   // Samples of the largest file; shard size for windowed orders.
   uint64_t samples_per_file_max() const;
+  // Samples of the largest block or kTogether file; 1 without either.
+  uint64_t unit_samples_max() const;
+  uint64_t block_bytes_max() const;  // to read for one block; 0 without blocks
 
   std::string_view path(uint32_t file) const;  // relative to the store's root
   uint64_t file_bytes(uint32_t file) const;

@@ -1,6 +1,5 @@
 #include "dataset/index_cache.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <type_traits>
@@ -8,15 +7,16 @@
 
 #include "base/crc.h"
 #include "base/error.h"
+#include "dataset/layout_check.h"
 
 namespace forebay::dataset {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "the cache is written as memory has it");
 
-constexpr std::string_view kMagic = "FBINDEX1";
+constexpr std::string_view kMagic = "FBINDEX2";
 constexpr size_t kCrcBytes = 4;
-constexpr size_t kExtentBytes = 16, kLayoutBytes = 17, kFileBytes = 24;
+constexpr size_t kExtentBytes = 16, kBlockBytes = 16, kLayoutBytes = 34, kFileBytes = 24;
 
 class Sink {
  public:
@@ -73,34 +73,100 @@ Error damaged(const Source& source, std::string_view what) {
   return fail(ErrorCode::kCorruption, "damaged at byte {}: {}", source.offset(), what);
 }
 
+Result<std::vector<formats::Extent>> decode_extents(Source& source, uint64_t count) {
+  if (!source.ok() || !source.holds(count, kExtentBytes)) return damaged(source, "cut short");
+  std::vector<formats::Extent> extents;
+  extents.reserve(count);
+  for (uint64_t i = 0; i < count; ++i) {
+    formats::Extent extent;
+    extent.offset = source.get<uint64_t>();
+    extent.length = source.get<uint64_t>();
+    extents.push_back(extent);
+  }
+  return extents;
+}
+
+Result<formats::ArrayLayout> decode_array(Source& source) {
+  formats::ArrayLayout array;
+  const auto type = source.get<uint8_t>(), order = source.get<uint8_t>();
+  const auto dimensions = source.get<uint64_t>();
+  if (!source.ok() || !source.holds(dimensions, sizeof(uint64_t)))
+    return damaged(source, "cut short");
+  if (type > static_cast<uint8_t>(formats::ElementType::kC128) || order > 3)
+    return damaged(source, "unknown kind of array");
+  array.type = static_cast<formats::ElementType>(type);
+  array.is_big_endian = (order & 1) != 0;
+  array.is_fortran_order = (order & 2) != 0;
+  for (uint64_t i = 0; i < dimensions; ++i) array.shape.push_back(source.get<uint64_t>());
+  return array;
+}
+
+Result<std::vector<formats::Block>> decode_blocks(Source& source, uint64_t count) {
+  if (!source.holds(count, kBlockBytes)) return damaged(source, "cut short");
+  std::vector<formats::Block> blocks;
+  blocks.reserve(count);
+  uint64_t next = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    formats::Block block;
+    block.first_sample = next;
+    block.sample_count = source.get<uint64_t>();
+    next += block.sample_count;  // a sum that wraps does not match the samples: check_layout()
+    block.extents = FB_TRY(decode_extents(source, source.get<uint64_t>()));
+    blocks.push_back(std::move(block));
+  }
+  return blocks;
+}
+
 Result<formats::FileIndex> decode_layout(Source& source) {
   formats::FileIndex layout;
   const auto access = source.get<uint8_t>();
   layout.sample_count = source.get<uint64_t>();
-  const auto extents = source.get<uint64_t>();
-  if (!source.ok() || !source.holds(extents, kExtentBytes)) return damaged(source, "cut short");
-  if (access > static_cast<uint8_t>(formats::Access::kTogether))
+  const auto extents = source.get<uint64_t>(), blocks = source.get<uint64_t>();
+  const auto detail_bytes = source.get<uint64_t>();
+  const auto has_array = source.get<uint8_t>();
+  if (!source.ok()) return damaged(source, "cut short");
+  if (access > static_cast<uint8_t>(formats::Access::kBlocks))
     return damaged(source, "unknown way to reach samples");
   layout.access = static_cast<formats::Access>(access);
-  const bool has_extents = layout.access == formats::Access::kExtents;
-  if (extents != (has_extents ? layout.sample_count : 0) ||
-      (layout.access == formats::Access::kWholeFile && layout.sample_count != 1))
-    return damaged(source, "extents do not match samples");
-  layout.extents.reserve(extents);
-  for (uint64_t i = 0; i < extents; ++i) {
-    formats::Extent extent;
-    extent.offset = source.get<uint64_t>();
-    extent.length = source.get<uint64_t>();
-    layout.extents.push_back(extent);
-  }
+  layout.extents = FB_TRY(decode_extents(source, extents));
+  if (has_array > 1) return damaged(source, "unknown kind of array");
+  if (has_array == 1) layout.extent_array = FB_TRY(decode_array(source));
+  layout.blocks = FB_TRY(decode_blocks(source, blocks));
+  const auto detail = source.take(detail_bytes);
+  if (!source.ok()) return damaged(source, "cut short");
+  layout.detail.assign(reinterpret_cast<const char*>(detail.data()), detail.size());
   return layout;
 }
 
-bool fits(const formats::FileIndex& layout, uint64_t file_bytes) {
-  return std::all_of(
-      layout.extents.begin(), layout.extents.end(), [file_bytes](const formats::Extent& extent) {
-        return extent.length <= file_bytes && extent.offset <= file_bytes - extent.length;
-      });
+void encode_extents(Sink& sink, const std::vector<formats::Extent>& extents) {
+  for (const formats::Extent& extent : extents) {
+    sink.put(extent.offset);
+    sink.put(extent.length);
+  }
+}
+
+void encode_layout(Sink& sink, const formats::FileIndex& layout) {
+  sink.put(static_cast<uint8_t>(layout.access));
+  sink.put(layout.sample_count);
+  sink.put(uint64_t{layout.extents.size()});
+  sink.put(uint64_t{layout.blocks.size()});
+  sink.put(uint64_t{layout.detail.size()});
+  sink.put(static_cast<uint8_t>(layout.extent_array ? 1 : 0));
+  encode_extents(sink, layout.extents);
+  if (layout.extent_array) {
+    const formats::ArrayLayout& array = *layout.extent_array;
+    sink.put(static_cast<uint8_t>(array.type));
+    sink.put(
+        static_cast<uint8_t>((array.is_big_endian ? 1 : 0) + (array.is_fortran_order ? 2 : 0)));
+    sink.put(uint64_t{array.shape.size()});
+    for (const uint64_t side : array.shape) sink.put(side);
+  }
+  for (const formats::Block& block : layout.blocks) {
+    sink.put(block.sample_count);
+    sink.put(uint64_t{block.extents.size()});
+    encode_extents(sink, block.extents);
+  }
+  sink.put_bytes(std::as_bytes(std::span(layout.detail)));
 }
 
 }  // namespace
@@ -115,16 +181,8 @@ std::vector<std::byte> IndexCache::encode(const FileTable& files, const SampleTa
   uint64_t path_bytes = 0;
   for (uint64_t i = 0; i < files.count(); ++i) path_bytes += files.path(i).size();
   sink.put(path_bytes);
-  for (uint32_t number = 0; number < samples.layout_count(); ++number) {
-    const formats::FileIndex& layout = samples.layout(number);
-    sink.put(static_cast<uint8_t>(layout.access));
-    sink.put(layout.sample_count);
-    sink.put(uint64_t{layout.extents.size()});
-    for (const formats::Extent& extent : layout.extents) {
-      sink.put(extent.offset);
-      sink.put(extent.length);
-    }
-  }
+  for (uint32_t number = 0; number < samples.layout_count(); ++number)
+    encode_layout(sink, samples.layout(number));
   for (uint64_t i = 0; i < files.count(); ++i) {
     sink.put(files.bytes(i));
     sink.put(files.mtime_ns(i));
@@ -168,8 +226,9 @@ Result<IndexCache> IndexCache::decode(std::span<const std::byte> bytes, uint64_t
     file.layout = records.get<uint32_t>();
     const auto path = source.take(records.get<uint32_t>());
     if (!source.ok()) return damaged(source, "paths cut short");
-    if (file.layout >= layouts || !fits(cache.layouts_[file.layout], file.size))
-      return damaged(source, "samples outside their file");
+    if (file.layout >= layouts) return damaged(source, "unknown layout");
+    if (const Status fits = check_layout(cache.layouts_[file.layout], file.size); !fits.ok())
+      return damaged(source, fits.error().message);
     cache.files_.emplace(std::string(reinterpret_cast<const char*>(path.data()), path.size()),
                          file);
   }

@@ -4,8 +4,13 @@
 // an error, and an entry counts only for a file of the same path, size and time. Layout (little
 // endian):
 //
-//   magic "FBINDEX1", u64 options key, u64 files, u64 layouts, u64 path bytes
-//   per layout: u8 access, u64 samples, u64 extents, then u64 offset and u64 length of each extent
+//   magic "FBINDEX2", u64 options key, u64 files, u64 layouts, u64 path bytes
+//   per layout: u8 access, u64 samples, u64 extents, u64 blocks, u64 detail bytes, u8 has array
+//     per extent: u64 offset, u64 length
+//     the array of every extent, if any: u8 type, u8 order (1 big endian, 2 Fortran order),
+//       u64 dimensions, then u64 each
+//     per block:  u64 samples, u64 extents, then u64 offset and u64 length of each
+//     the detail
 //   per file:   u64 size, i64 mtime_ns, u32 layout, u32 path bytes
 //   all paths, one behind the other; u32 CRC32C of everything before it
 #pragma once

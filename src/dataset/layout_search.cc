@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "dataset/layout_check.h"
 #include "sys/process.h"
 #include "sys/thread.h"
 
@@ -11,6 +12,7 @@ namespace forebay::dataset {
 namespace {
 
 constexpr int kThreadsMax = 256;
+constexpr int kRemoteThreads = 64;    // a store that is far away answers as many at once
 constexpr uint64_t kChunkFiles = 64;  // taken by a thread at once
 constexpr uint64_t kFilesTriedForUniform = 8;
 
@@ -50,12 +52,19 @@ void LayoutSearch::keep(uint64_t file, Result<formats::FileIndex> layout) {
   if (!options_.skip_bad_files) failed_.request_stop();
 }
 
+Result<formats::FileIndex> LayoutSearch::ask(uint64_t file) {
+  formats::FileIndex layout = FB_TRY(format_.index(store_, files_.info(file), format_options()));
+  if (layout.access == formats::Access::kBlocks)
+    FB_TRY(check_layout(layout, files_.bytes(file)).context(std::string(files_.path(file))));
+  return layout;
+}
+
 void LayoutSearch::find_some() {
   sys::name_thread("index");
   while (true) {
-    const uint64_t first = next_file_.fetch_add(kChunkFiles, std::memory_order_relaxed);
+    const uint64_t first = next_file_.fetch_add(chunk_files_, std::memory_order_relaxed);
     if (first >= files_.count()) return;
-    for (uint64_t i = first; i < std::min(first + kChunkFiles, files_.count()); ++i) {
+    for (uint64_t i = first; i < std::min(first + chunk_files_, files_.count()); ++i) {
       if (failed_.stop_requested() || options_.stop.stop_requested()) return;
       const auto* known = cache_.find(files_.path(i), files_.bytes(i), files_.mtime_ns(i));
       if (known != nullptr) {
@@ -63,17 +72,26 @@ void LayoutSearch::find_some() {
         continue;
       }
       files_asked_.fetch_add(1, std::memory_order_relaxed);
-      keep(i, format_.index(store_, files_.info(i), format_options()));
+      keep(i, ask(i));
     }
   }
+}
+
+// Files are opened one after the other by each thread. Where that is a round trip, threads are
+// what hides it, and each takes one file at a time.
+int LayoutSearch::choose_threads() {
+  const storage::Capabilities can = store_.capabilities();
+  chunk_files_ = can.is_local ? kChunkFiles : 1;
+  const int wanted = std::clamp(options_.threads, 1, kThreadsMax);
+  return can.is_local ? wanted : std::max(wanted, std::clamp(can.in_flight_max, 1, kRemoteThreads));
 }
 
 Status LayoutSearch::find_all() {
   if (find_uniform()) return {};
   {
-    const uint64_t chunks = (files_.count() + kChunkFiles - 1) / kChunkFiles;
-    const auto threads = std::min<uint64_t>(
-        static_cast<uint64_t>(std::clamp(options_.threads, 1, kThreadsMax)), chunks);
+    const auto wanted = static_cast<uint64_t>(choose_threads());
+    const uint64_t chunks = (files_.count() + chunk_files_ - 1) / chunk_files_;
+    const auto threads = std::min(wanted, chunks);
     std::vector<std::jthread> pool;
     for (uint64_t i = 1; i < threads; ++i) {
       auto thread = sys::start_thread("index", [this](const std::stop_token&) { find_some(); });

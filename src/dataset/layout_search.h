@@ -1,4 +1,5 @@
-// Asks the format how the samples of each file lie, on several threads, unless the cache knows.
+// Asks the format how the samples of each file lie, on several threads, unless the cache knows. Far
+// away stores get as many threads as they answer reads at once, up to 64.
 //
 // One thread at a time; it uses threads of its own.
 #pragma once
@@ -43,9 +44,13 @@ class LayoutSearch {
 
  private:
   formats::FormatOptions format_options() const {
-    return {.samples_per_file = options_.samples_per_file, .record_bytes = options_.record_bytes};
+    return {.samples_per_file = options_.samples_per_file,
+            .record_bytes = options_.record_bytes,
+            .columns = options_.columns};
   }
   bool find_uniform();
+  int choose_threads();
+  Result<formats::FileIndex> ask(uint64_t file);
   void find_some();
   void keep(uint64_t file, Result<formats::FileIndex> layout);
 
@@ -55,6 +60,7 @@ class LayoutSearch {
   const FileTable& files_;
   const IndexCache& cache_;
 
+  uint64_t chunk_files_ = 1;  // taken by a thread at once
   std::atomic<uint64_t> next_file_ = 0;
   std::atomic<uint64_t> files_asked_ = 0;  // read after the threads have ended
   std::stop_source failed_;

@@ -41,23 +41,24 @@ class Tracks {
 
 class EpochRun {
  public:
-  EpochRun(int rank, const EpochPlan& plan, loader::Engine& engine, cluster::Group& group,
+  EpochRun(int member, const EpochPlan& plan, loader::Engine& engine, cluster::Group& group,
            base::Clock& clock, Progress& progress, trace::Recorder* recorder, RankEpoch& out,
            RankTotals& totals, std::stop_token stop)
-      : rank_(rank),
+      : member_(member),
+        rank_(plan.first_accelerator + member),
         plan_(plan),
         engine_(engine),
         group_(group),
         clock_(clock),
         progress_(progress),
-        tracks_(recorder, rank),
+        tracks_(recorder, rank_),
         out_(out),
         totals_(totals),
         stop_(std::move(stop)) {}
 
   Status run() {
     engine_.begin_epoch(plan_.epoch, 0, plan_.steps);
-    device_ns_ = FB_TRY(group_.barrier_max(rank_, clock_.now_ns(), stop_));
+    device_ns_ = FB_TRY(group_.barrier_max(member_, clock_.now_ns(), stop_));
     open_block();
     const uint64_t steps =
         std::min(plan_.steps, engine_.stripe().steps(static_cast<uint64_t>(rank_)));
@@ -114,7 +115,7 @@ class EpochRun {
     device_ns_ = end_ns;
     int64_t sync_ns = 0;
     if (plan_.has_barrier) {
-      device_ns_ = FB_TRY(group_.barrier_max(rank_, end_ns, stop_));
+      device_ns_ = FB_TRY(group_.barrier_max(member_, end_ns, stop_));
       sync_ns = device_ns_ - end_ns;
       tracks_.sync(end_ns, device_ns_, step);
     }
@@ -164,16 +165,17 @@ class EpochRun {
     if (!plan_.checkpoint_due || !plan_.checkpoint_due(step)) return {};
     close_block();
     const int64_t start = device_ns_;
-    FB_TRY(group_.barrier_max(rank_, start, stop_));
+    FB_TRY(group_.barrier_max(member_, start, stop_));
     if (rank_ == 0) FB_TRY(plan_.save_checkpoint(step));
-    device_ns_ = FB_TRY(group_.barrier_max(rank_, clock_.now_ns(), stop_));
+    device_ns_ = FB_TRY(group_.barrier_max(member_, clock_.now_ns(), stop_));
     out_.split.checkpoint += static_cast<double>(device_ns_ - start) * kNano;
     tracks_.checkpoint(start, device_ns_, step);
     if (step + 1 < plan_.steps) open_block();
     return {};
   }
 
-  const int rank_;
+  const int member_;  // of the group
+  const int rank_;    // of all accelerators
   const EpochPlan& plan_;
   loader::Engine& engine_;
   cluster::Group& group_;
@@ -190,16 +192,16 @@ class EpochRun {
 
 }  // namespace
 
-Status run_epoch(int rank, const EpochPlan& plan, loader::Engine& engine, cluster::Group& group,
+Status run_epoch(int member, const EpochPlan& plan, loader::Engine& engine, cluster::Group& group,
                  base::Clock& clock, Progress& progress, trace::Recorder* recorder, RankEpoch& out,
                  RankTotals& totals, std::stop_token stop) {
   sys::set_timer_slack_ns(1);
   sys::prefer_thread();  // it hardly computes, but must wake on time
-  EpochRun epoch(rank, plan, engine, group, clock, progress, recorder, out, totals,
+  EpochRun epoch(member, plan, engine, group, clock, progress, recorder, out, totals,
                  std::move(stop));
   Status status = epoch.run();
   epoch.close_block();
-  if (!status.ok()) group.leave(rank);
+  if (!status.ok()) group.leave(member, status.error());
   return status;
 }
 

@@ -1,6 +1,7 @@
 // One emulated accelerator: takes a batch, "computes" until a deadline, meets the others, goes on.
 //
-// Each accelerator runs on a thread of its own.
+// Each accelerator runs on a thread of its own. Accelerators are numbered over all processes of a
+// run.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ class Recorder;
 namespace forebay::emulate {
 
 struct EpochPlan {
-  uint64_t epoch = 0;  // from 0: the order's epoch
+  uint64_t epoch = 0;         // from 0: the order's epoch
+  int first_accelerator = 0;  // of this process
   uint64_t steps = 0;
   StepRange included;
   workload::Distribution compute;  // seconds per step
@@ -41,14 +43,15 @@ struct RankTotals {
   int64_t first_batch_ns = 0;  // monotonic; 0 = none came
 };
 
-// Runs one epoch as accelerator `rank`. kCancelled when stopped or when another one left; `out` and
+// Runs one epoch as member `member` of the group: accelerator plan.first_accelerator + member.
+// kCancelled when stopped or when another one left; `out` and
 // `totals` then hold what was done. Always leaves the group on an error, so that nobody waits for
 // it.
 //
 // Accounting uses the emulated device's own time line: a step's compute begins when the batch was
 // there and the device was free, and ends exactly its compute time later. A late wake-up of this
 // thread is not charged to the storage unless it exceeds a millisecond, and then to `other`.
-Status run_epoch(int rank, const EpochPlan& plan, loader::Engine& engine, cluster::Group& group,
+Status run_epoch(int member, const EpochPlan& plan, loader::Engine& engine, cluster::Group& group,
                  base::Clock& clock, Progress& progress, trace::Recorder* recorder, RankEpoch& out,
                  RankTotals& totals, std::stop_token stop);
 

@@ -3,12 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "loader/options.h"
 #include "sys/directory.h"
+#include "sys/host.h"
 #include "sys/page_cache.h"
 #include "sys/process.h"
 
@@ -17,8 +19,36 @@ namespace {
 
 using workload::Shuffle;
 
+// Samples that come in units larger than one sample: compressed files, chunks, row groups.
+bool has_units(const dataset::Index& index) {
+  return index.unit_samples_max() > 1;
+}
+
+// Bytes that a loader holds for `samples` once they are decoded, as far as one can know before.
+uint64_t held_bytes(const workload::Workload& workload, const dataset::Index& index,
+                    uint64_t samples) {
+  const double in_files = static_cast<double>(index.summary().bytes) /
+                          static_cast<double>(std::max<uint64_t>(1, index.sample_count()));
+  const double declared =
+      index.has_blocks() ? static_cast<double>(workload.dataset.record_length_bytes) : 0;
+  return static_cast<uint64_t>(std::max(in_files, declared) * static_cast<double>(samples));
+}
+
+// Files are the shards of an order. Blocks are where files hold more than a loader keeps, or where
+// blocks are all of one size, so that no shard straddles two.
+uint64_t choose_shard_samples(const workload::Workload& workload, const dataset::Index& index,
+                              bool by_file) {
+  const uint64_t file = std::max<uint64_t>(1, index.samples_per_file_max());
+  if (!index.has_blocks() || by_file) return file;
+  const bool fits = held_bytes(workload, index, file) <= loader::EngineOptions().shard_cache_bytes;
+  const bool keeps_files = workload.reader.data_loader == "tensorflow" && fits;
+  if (keeps_files || (fits && !index.has_even_blocks())) return file;
+  return std::max<uint64_t>(1, index.unit_samples_max());
+}
+
 // What the workload's shuffle keys ask for. A PyTorch loader with an index shuffles all samples; a
-// TensorFlow pipeline shuffles files and, within a buffer, samples.
+// TensorFlow pipeline shuffles files and, within a buffer, samples. Samples that come in units stay
+// near each other, or every unit would be read over and over.
 dataset::OrderOptions order_options(const workload::Workload& workload,
                                     const dataset::Index& index) {
   dataset::OrderOptions options;
@@ -26,9 +56,9 @@ dataset::OrderOptions order_options(const workload::Workload& workload,
   const bool samples = workload.reader.sample_shuffle != Shuffle::kOff;
   options.sample_count = index.sample_count();
   options.change_each_epoch = workload.train.seed_change_epoch;
-  options.shard_samples = std::max<uint64_t>(1, index.samples_per_file_max());
-  const bool one_sample_files = options.shard_samples == 1;
-  const bool is_windowed = index.is_together() || workload.reader.data_loader == "tensorflow";
+  options.shard_samples = choose_shard_samples(workload, index, !samples);
+  const bool one_sample_files = index.samples_per_file_max() <= 1;
+  const bool is_windowed = has_units(index) || workload.reader.data_loader == "tensorflow";
   if (!files && !samples) {
     options.kind = dataset::OrderKind::kSequential;
   } else if (one_sample_files || (samples && !is_windowed)) {
@@ -37,9 +67,9 @@ dataset::OrderOptions order_options(const workload::Workload& workload,
     options.kind = dataset::OrderKind::kWindowed;
     options.window_shards =
         samples ? std::max<uint64_t>(1, workload.reader.shuffle_size / options.shard_samples) : 1;
-    if (index.is_together()) {  // a window must fit what the loader keeps, or files are read again
-      const uint64_t file_bytes = index.summary().bytes / index.file_count();
-      const uint64_t kept = loader::EngineOptions().shard_cache_bytes / (file_bytes + 1);
+    if (has_units(index)) {  // a window must fit what the loader keeps, or units are read again
+      const uint64_t shard_bytes = held_bytes(workload, index, options.shard_samples);
+      const uint64_t kept = loader::EngineOptions().shard_cache_bytes / (shard_bytes + 1);
       options.window_shards = std::clamp<uint64_t>(kept, 1, options.window_shards);
     }
     options.shuffle_within = samples;
@@ -48,7 +78,7 @@ dataset::OrderOptions order_options(const workload::Workload& workload,
   return options;
 }
 
-std::string describe_order(const dataset::OrderOptions& options) {
+std::string describe_order(const dataset::OrderOptions& options, const dataset::Index& index) {
   switch (options.kind) {
     case dataset::OrderKind::kSequential:
       return "sequential";
@@ -57,10 +87,12 @@ std::string describe_order(const dataset::OrderOptions& options) {
     default:
       break;
   }
-  if (!options.shuffle_within) return "files shuffled";
-  return fmt::format("{}samples shuffled within {} file{}",
-                     options.shuffle_shards ? "files shuffled, " : "", options.window_shards,
-                     options.window_shards == 1 ? "" : "s");
+  const bool by_file = options.shard_samples == index.samples_per_file_max();
+  const char* shard = by_file ? "file" : "block";
+  if (!options.shuffle_within) return fmt::format("{}s shuffled", shard);
+  return fmt::format("{}samples shuffled within {} {}{}",
+                     options.shuffle_shards ? fmt::format("{}s shuffled, ", shard) : "",
+                     options.window_shards, shard, options.window_shards == 1 ? "" : "s");
 }
 
 Result<const formats::Format*> format_of(const workload::Workload& workload) {
@@ -122,6 +154,25 @@ Status check_file_count(const workload::Resolved& resolved, std::optional<uint64
               first_problem(index), resolved.workload.name, root, key, index.file_count());
 }
 
+std::string describe_units(const dataset::Index& index) {
+  if (index.is_together())
+    return fmt::format("samples of one {} file lie interleaved or compressed together",
+                       index.format().name);
+  return fmt::format("samples of {} files come in blocks of up to {}", index.format().name,
+                     base::format_count(index.unit_samples_max()));
+}
+
+// Of the machine and of the cgroup, whichever leaves less.
+uint64_t available_memory_bytes() {
+  const uint64_t limit = sys::host().memory_limit_bytes;
+  const uint64_t used = sys::resident_bytes();
+  const auto info = sys::meminfo();
+  const auto found = info.find("MemAvailable");
+  const uint64_t free_kib =
+      found == info.end() ? UINT64_MAX / 1024 : std::strtoull(found->second.c_str(), nullptr, 10);
+  return std::min(limit > used ? limit - used : 0, free_kib * 1024);
+}
+
 DatasetFacts facts_of(const dataset::Index& index, const dataset::Order& order,
                       const std::string& root, const std::string& folder) {
   DatasetFacts facts;
@@ -138,7 +189,7 @@ DatasetFacts facts_of(const dataset::Index& index, const dataset::Order& order,
     facts.problem_examples.push_back(problem.path + ": " + problem.reason);
   facts.index_seconds = summary.seconds;
   facts.order_entropy = order.entropy();
-  facts.order = describe_order(order.options());
+  facts.order = describe_order(order.options(), index);
   facts.order_seed = order.options().seed;
   facts.fingerprint = index.fingerprint();
   return facts;
@@ -167,6 +218,29 @@ std::string synthetic_store(const workload::Workload& workload) {
   return fmt::format("null:files={},size={},deliver=nothing,name=img_{{i}}.raw",
                      std::max(data.num_files_train, data.num_files_eval),
                      data.num_samples_per_file);  // one byte a sample
+}
+
+std::string describe_repeated_reads(const DataSource& source, uint64_t accelerators,
+                                    uint64_t batch_size) {
+  const uint64_t unit = source.index->unit_samples_max();
+  if (unit <= 1 || accelerators <= 1) return "";
+  const dataset::OrderOptions& order = source.order->options();
+  const bool is_mixed = order.kind != dataset::OrderKind::kSequential && order.shuffle_within;
+  // In order, a batch takes neighbours: few accelerators meet in one unit.
+  const uint64_t readers =
+      std::min(accelerators, is_mixed ? unit : (unit - 1) / std::max<uint64_t>(1, batch_size) + 2);
+  if (readers <= 1) return "";
+  return fmt::format(
+      "samples of one {} {} come together only, so each is read by up to {} of the "
+      "{} accelerators",
+      source.facts.format, source.index->is_together() ? "file" : "block", readers, accelerators);
+}
+
+Status keep_samples_in_memory(DataSource& source, uint64_t bytes_taken) {
+  const uint64_t available = available_memory_bytes();
+  source.samples = FB_TRY(loader::SampleCache::open(
+      *source.index, available > bytes_taken ? available - bytes_taken : 0));
+  return {};
 }
 
 bool is_given(const workload::Resolved& resolved, std::string_view key) {
@@ -220,10 +294,10 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
   const dataset::Order made = FB_TRY(dataset::Order::make(order));
   source.order = std::make_unique<dataset::Order>(made);
   source.facts = facts_of(*source.index, *source.order, root, options.folder);
-  if (source.index->is_together() && workload.reader.sample_shuffle != Shuffle::kOff)
-    source.warnings.push_back(fmt::format(
-        "samples of one {} file lie interleaved or compressed together: they are shuffled {}",
-        source.index->format().name, describe_order(order)));
+  if (has_units(*source.index) && order.kind == dataset::OrderKind::kWindowed &&
+      order.shuffle_within)
+    source.warnings.push_back(describe_units(*source.index) + ": they are shuffled " +
+                              describe_order(order, *source.index));
   if (const uint64_t bad = source.index->summary().bad_file_count; bad > 0)
     source.warnings.push_back(fmt::format("{} file{} left out: samples cannot be found in {}", bad,
                                           bad == 1 ? "" : "s", bad == 1 ? "it" : "them"));

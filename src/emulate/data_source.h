@@ -13,6 +13,7 @@
 #include "dataset/order.h"
 #include "emulate/result.h"
 #include "forebay/result.h"
+#include "loader/sample_cache.h"
 #include "storage/store.h"
 
 namespace forebay::emulate {
@@ -22,6 +23,7 @@ struct DataSource {
   std::unique_ptr<dataset::Order> order;
   DatasetFacts facts;
   std::vector<std::string> warnings;
+  std::shared_ptr<loader::SampleCache> samples;  // with reader.read_type=memory
 };
 
 // `split` is "train" or "valid"; a data folder without it is used whole for training, as folders
@@ -32,6 +34,14 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
                                     const std::string& root, const std::string& split,
                                     const std::string& cache_path, bool skip_bad_files,
                                     std::stop_token stop);
+
+// What there is to say when several accelerators read the same block or file, or "".
+std::string describe_repeated_reads(const DataSource& source, uint64_t accelerators,
+                                    uint64_t batch_size);
+
+// For reader.read_type=memory: samples stay in memory once they are read. kResourceExhausted,
+// naming both, when the data set needs more than is available beside `bytes_taken`.
+Status keep_samples_in_memory(DataSource& source, uint64_t bytes_taken);
 
 // The seed of the orders: train.seed, or fresh entropy when a shuffle is `random`.
 uint64_t order_seed(const workload::Workload& workload, uint64_t entropy);

@@ -1,6 +1,7 @@
 #include "emulate/find_max.h"
 
 #include "base/error.h"
+#include "cluster/world.h"
 
 namespace forebay::emulate {
 namespace {
@@ -17,7 +18,7 @@ Result<Attempted> attempt(RunRequest& request, int accelerators, Observer& obser
   if (!result.error.empty()) return fail(ErrorCode::kIo, "{}", result.error);
   found.is_interrupted = result.is_interrupted;
   Attempt made;
-  made.accelerators = accelerators;
+  made.accelerators = result.options.accelerators;  // of all processes
   made.au = result.au;
   made.passed = result.verdict.outcome == Verdict::Outcome::kPass;
   made.limited_by = result.verdict.limited_by;
@@ -62,7 +63,7 @@ Result<MaximumFound> find_max_accelerators(
     }
     next = found.stopped_by == "gate" || low * 2 >= high ? low + (high - low) / 2 : low * 2;
   }
-  found.accelerators = low;
+  found.accelerators = low * (request.world == nullptr ? 1 : request.world->size());
   return found;
 }
 

@@ -10,7 +10,8 @@
 namespace forebay::emulate {
 
 // Doubles from 1 until a count fails, then halves the gap. Counts above `limit`, or above what the
-// data set fills one step with, are not tried. The errors are run()'s; kInvalidArgument without
+// data set fills one step with, are not tried. With several processes each of them has so many, and
+// what is found counts all. The errors are run()'s; kInvalidArgument without
 // compute time.
 Result<MaximumFound> find_max_accelerators(
     RunRequest request, int limit, Observer& observer,

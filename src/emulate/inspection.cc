@@ -41,6 +41,18 @@ Result<std::unique_ptr<storage::Store>> open_place(const std::string& path,
   return parent;
 }
 
+// A block's extents, one after the other.
+Status read_block(storage::Store& store, std::string_view path, const formats::Block& block,
+                  std::span<std::byte> out) {
+  for (const formats::Extent& extent : block.extents) {
+    const size_t got = FB_TRY(store.read_at(path, extent.offset, out.first(extent.length)));
+    if (got < extent.length)
+      return fail(ErrorCode::kCorruption, "{}: truncated at byte {}", path, extent.offset + got);
+    out = out.subspan(extent.length);
+  }
+  return {};
+}
+
 Result<std::string> describe_first(storage::Store& store, const dataset::Index& index,
                                    const formats::FormatOptions& options) {
   const dataset::SampleLocation where = index.locate(0);
@@ -50,11 +62,20 @@ Result<std::string> describe_first(storage::Store& store, const dataset::Index& 
     return fail(ErrorCode::kUnsupported, "{}: {} in one piece is more than memory allows ({})",
                 path, base::format_bytes(static_cast<double>(where.extent.length)),
                 base::format_bytes(static_cast<double>(bytes_max)));
+  const formats::FileIndex& layout = index.file_index(where.file);
+  const bool has_blocks = where.access == formats::Access::kBlocks;
   std::vector<std::byte> bytes(where.extent.length);
-  FB_TRY(store.read_at(path, where.extent.offset, bytes));
+  if (has_blocks)
+    FB_TRY(read_block(store, path, layout.blocks[where.block], bytes));
+  else
+    FB_TRY(store.read_at(path, where.extent.offset, bytes));
   const auto reader = index.format().make_reader(options);
+  std::shared_ptr<const formats::DecodedBlock> block;
+  if (has_blocks)
+    block = FB_TRY(reader->decode_block(path, bytes, layout, layout.blocks[where.block]));
   const formats::Record record =
-      FB_TRY(reader->read(path, bytes, index.file_index(where.file), where.sample_in_file));
+      FB_TRY(block ? block->at(where.sample_in_block)
+                   : reader->read(path, bytes, layout, where.sample_in_file));
   const auto decoder = ops::make_decoder({});
   const ops::Sample sample = FB_TRY(decoder->decode(path, record, {}));
   return shape_text(sample);

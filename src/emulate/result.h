@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,6 +78,18 @@ struct CheckpointRecord {
   std::string path;
 };
 
+// One host's part of an epoch, its processes together.
+struct HostEpoch {
+  std::string name;
+  int processes = 0, accelerators = 0;
+  double cpu_seconds = 0;
+  uint64_t file_bytes = 0;
+  std::optional<uint64_t> device_bytes;
+  Figure cached_share;
+  // Of all the host's interfaces but loopback, whoever used them.
+  std::optional<uint64_t> network_received_bytes, network_sent_bytes;
+};
+
 struct EpochResult {
   uint64_t epoch = 0;  // from 1
   bool is_evaluation = false;
@@ -97,6 +110,25 @@ struct EpochResult {
   Figure cpu_seconds_per_gb;
   trace::Histogram read_ns;
   std::vector<RankEpoch> ranks;
+  std::map<std::string, std::string> meminfo;  // of this process's host when the epoch ended
+  std::vector<HostEpoch> hosts;
+};
+
+// One host's part of a run. The network's bytes are those of the epochs.
+struct HostResult {
+  sys::Host host;
+  std::vector<int> processes;  // their ranks
+  int accelerators = 0;
+  double cpu_seconds = 0;
+  uint64_t peak_resident_bytes = 0;  // the sum of its processes' peaks
+  uint64_t file_bytes = 0;
+  std::optional<uint64_t> device_bytes;
+  Figure cached_share;
+  std::optional<uint64_t> network_received_bytes, network_sent_bytes;
+  // Of its monotonic clock against that of process 0's host, and how far from the truth they may
+  // be, when the run began and when it ended.
+  double clock_offset_seconds = 0, clock_uncertainty_seconds = 0;
+  double clock_offset_seconds_at_end = 0, clock_uncertainty_seconds_at_end = 0;
 };
 
 struct Verdict {
@@ -111,10 +143,29 @@ struct Verdict {
   bool is_lower_bound = false;  // the storage was never the limit: at least so many
 };
 
+// Whether a run keeps the rules of MLPerf Storage.
+struct RulesReport {
+  enum class Outcome {
+    kValid,    // may be handed in to the closed division
+    kOpen,     // only to the open one
+    kInvalid,  // to neither
+  };
+  struct Finding {
+    Outcome outcome = Outcome::kInvalid;  // what it makes of the run
+    std::string rule;                     // "data set size", "parameters"
+    std::string text;                     // one sentence with the numbers
+  };
+  std::string rules;  // "mlperf-v2.0"
+  Outcome outcome = Outcome::kValid;
+  std::vector<Finding> findings;         // empty = valid
+  std::vector<std::string> notes;        // true, and no violation
+  std::vector<std::string> not_checked;  // what one run cannot tell
+};
+
 struct RunOptions {
   std::string data;               // folder
   std::string storage = "local";  // store spec
-  int accelerators = 1;
+  int accelerators = 1;           // of this process; in a result those of all processes
   bool barrier = true;
   std::string payload = "decode";  // bytes | decode
   std::string cache = "as-is";     // cold | warm | as-is
@@ -122,6 +173,7 @@ struct RunOptions {
   uint64_t errors_max = UINT64_MAX;
   int decode_threads = 0;  // per accelerator; 0 = reader.read_threads
   std::string out;         // result folder
+  std::string rules;       // check against these: "mlperf-v2.0"; "" = none
 };
 
 struct DatasetFacts {
@@ -149,7 +201,9 @@ struct RunResult {
   std::string command;
   workload::Resolved resolved;
   RunOptions options;
-  sys::Host host;
+  sys::Host host;                 // of process 0
+  std::vector<HostResult> hosts;  // all of them, in the order of their first process
+  int processes = 1;
   DatasetFacts dataset, evaluation_dataset;
   uint64_t steps_per_epoch = 0;
   uint64_t samples_left_out = 0;    // per epoch: they do not fill a step of all accelerators
@@ -175,6 +229,7 @@ struct RunResult {
   bool is_interrupted = false;
   std::string error;  // what ended the run early, or ""
   Verdict verdict;
+  std::optional<RulesReport> rules;  // when RunOptions::rules asks for it
 };
 
 }  // namespace forebay::emulate

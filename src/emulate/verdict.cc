@@ -16,9 +16,32 @@ constexpr double kNoticeable = 0.01;
 // With more bad samples than this, the run did not do the workload's reading.
 constexpr double kBadSharePasses = 0.01;
 
-double cpu_share(const RunResult& result) {
-  const double capacity = result.wall_seconds * result.host.cpu_count;
-  return capacity > 0 ? result.cpu_seconds / capacity : 0;
+double cpu_share(double cpu_seconds, int cpus, const RunResult& result) {
+  const double capacity = result.wall_seconds * cpus;
+  return capacity > 0 ? cpu_seconds / capacity : 0;
+}
+
+int cpu_count(const RunResult& result) {
+  int count = 0;
+  for (const HostResult& host : result.hosts) count += host.host.cpu_count;
+  return count > 0 ? count : result.host.cpu_count;
+}
+
+// The host with the busiest CPUs holds the others up.
+const HostResult* busiest_host(const RunResult& result) {
+  const auto share = [&](const HostResult& host) {
+    return cpu_share(host.cpu_seconds, host.host.cpu_count, result);
+  };
+  const auto busiest = std::max_element(
+      result.hosts.begin(), result.hosts.end(),
+      [&](const HostResult& a, const HostResult& b) { return share(a) < share(b); });
+  return busiest == result.hosts.end() ? nullptr : &*busiest;
+}
+
+double busiest_cpu_share(const RunResult& result) {
+  const HostResult* busiest = busiest_host(result);
+  return busiest == nullptr ? cpu_share(result.cpu_seconds, result.host.cpu_count, result)
+                            : cpu_share(busiest->cpu_seconds, busiest->host.cpu_count, result);
 }
 
 std::string evidence(const RunResult& result, double total) {
@@ -31,8 +54,13 @@ std::string evidence(const RunResult& result, double total) {
   add(split.sync, "for unequal compute times");
   add(split.checkpoint, "for checkpoints");
   add(split.other, "for this machine to wake them");
-  return text + fmt::format("; client CPU {:.0f} % of {} cores", 100 * cpu_share(result),
-                            result.host.cpu_count);
+  const int cpus = cpu_count(result);
+  text += fmt::format("; client CPU {:.0f} % of {} cores",
+                      100 * cpu_share(result.cpu_seconds, cpus, result), cpus);
+  if (result.hosts.size() > 1)
+    text += fmt::format(", {:.0f} % on {}", 100 * busiest_cpu_share(result),
+                        busiest_host(result)->host.name);
+  return text;
 }
 
 // The AU leaves checkpoints out, so they are the limit only where nothing else is.
@@ -48,7 +76,8 @@ void name_the_limit(const RunResult& result, Verdict& verdict) {
                                                                  : "";
   } else if (stall == split.sync) {
     verdict.limited_by = "synchronisation";
-  } else if (stall == split.decode || stall == split.other || cpu_share(result) >= kClientBusy) {
+  } else if (stall == split.decode || stall == split.other ||
+             busiest_cpu_share(result) >= kClientBusy) {
     verdict.limited_by = "client";
   } else if (result.cached_share.value && *result.cached_share.value >= kMostlyCached) {
     verdict.limited_by = "memory";

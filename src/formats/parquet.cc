@@ -120,8 +120,6 @@ const Format kParquet{.name = "parquet",
                       .make_reader = make_reader,
                       .compressions = kCompressions,
                       .write = write,
-                      .estimate_bytes = estimate_bytes,
-                      .index_path = nullptr,
-                      .index_text = nullptr};
+                      .estimate_bytes = estimate_bytes};
 
 }  // namespace forebay::formats

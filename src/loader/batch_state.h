@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/format.h"
 #include "loader/engine.h"
 
 namespace forebay::loader {
@@ -30,6 +31,16 @@ struct SlotState {
   Stage load_stage() const {
     return std::atomic_ref(const_cast<Stage&>(stage)).load(std::memory_order_relaxed);
   }
+};
+
+struct BatchState;
+
+// A slot of a batch, and where its sample lies.
+struct Target {
+  BatchState* batch = nullptr;
+  uint32_t slot = 0;
+  uint64_t sample = 0;     // in the file; with blocks, in the block
+  formats::Extent extent;  // the record's bytes in the file
 };
 
 struct BatchState {

@@ -38,11 +38,15 @@ struct BufferPool::Shared {
   size_t used_bytes FB_GUARDED_BY(mutex) = 0;
   size_t used_bytes_max FB_GUARDED_BY(mutex) = 0;
 
+  void add(size_t bytes) FB_REQUIRES(mutex) {
+    used_bytes += bytes;
+    used_bytes_max = std::max(used_bytes_max, used_bytes);
+  }
+
   std::byte* take(size_t capacity) {
     {
       base::MutexLock lock(mutex);
-      used_bytes += capacity;
-      used_bytes_max = std::max(used_bytes_max, used_bytes);
+      add(capacity);
       const auto found = idle.find(capacity);
       if (found != idle.end() && !found->second.empty()) {
         std::byte* data = found->second.back();
@@ -83,6 +87,17 @@ BufferRef BufferPool::acquire(size_t size) {
     std::unique_ptr<const Buffer> owner(returned);
     shared->give_back(owner->data, owner->capacity);
   });
+}
+
+std::shared_ptr<const void> BufferPool::count(size_t bytes) {
+  {
+    base::MutexLock lock(shared_->mutex);
+    shared_->add(bytes);
+  }
+  return {nullptr, [shared = shared_, bytes](const void*) {
+            base::MutexLock lock(shared->mutex);
+            shared->used_bytes -= bytes;
+          }};
 }
 
 size_t BufferPool::bytes_in_use() const {

@@ -31,6 +31,9 @@ class BufferPool {
   // At least `size` bytes, not zeroed. Large buffers ask for huge pages.
   BufferRef acquire(size_t size);
 
+  // Counts `bytes` that lie elsewhere as in use for as long as the result lives.
+  std::shared_ptr<const void> count(size_t bytes);
+
   size_t bytes_in_use() const;
   size_t bytes_in_use_max() const;
 

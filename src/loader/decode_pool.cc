@@ -4,10 +4,57 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "loader/together_block.h"
 #include "sys/thread.h"
 #include "trace/recorder.h"
 
 namespace forebay::loader {
+namespace {
+
+using formats::DecodedBlock;
+using formats::Encoding;
+using formats::Record;
+
+constexpr size_t kShareTargets = 256;  // of one unit that one thread decodes; others take the rest
+constexpr size_t kFinishTargets = 64;  // are finished together, with one look at the clock
+
+bool is_image(const Record& record) {
+  return record.encoding == Encoding::kJpeg || record.encoding == Encoding::kPng;
+}
+
+bool is_within(std::span<const std::byte> part, std::span<const std::byte> whole) {
+  return part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size();
+}
+
+// Of the sample that the record will become. Arrays are contiguous or become so: nothing to run.
+Result<uint64_t> sample_bytes(ops::Decoder& decoder, std::string_view path, const Record& record) {
+  if (record.encoding == Encoding::kArray) {
+    const Result<uint64_t> whole = formats::array_bytes(record.array);
+    const auto axis = static_cast<size_t>(record.sample_axis);
+    if (whole.ok() && *whole == record.bytes.size()) {
+      if (record.sample_axis < 0) return *whole;
+      if (axis < record.array.shape.size() && record.sample_in_file < record.array.shape[axis])
+        return *whole / record.array.shape[axis];
+    }
+  }
+  const ops::Sample sample = FB_TRY(decoder.decode(path, record, {}));  // or says what is wrong
+  return sample.bytes.size();
+}
+
+// Keeps the pool's figures true for as long as the block lives.
+std::shared_ptr<const DecodedBlock> count_block(std::shared_ptr<const DecodedBlock> block,
+                                                BufferPool& buffers) {
+  struct Counted {
+    std::shared_ptr<const DecodedBlock> block;
+    std::shared_ptr<const void> bytes;
+  };
+  const uint64_t bytes = block->bytes();
+  auto counted = std::make_shared<Counted>(Counted{std::move(block), buffers.count(bytes)});
+  const DecodedBlock* plain = counted->block.get();
+  return {std::move(counted), plain};
+}
+
+}  // namespace
 
 struct DecodePool::Worker {
   std::unique_ptr<formats::Reader> reader;
@@ -17,11 +64,12 @@ struct DecodePool::Worker {
 };
 
 DecodePool::DecodePool(const dataset::Index& index, const EngineOptions& options, Flow& flow,
-                       BufferPool& buffers, trace::Recorder* recorder,
+                       UnitCache& units, BufferPool& buffers, trace::Recorder* recorder,
                        std::function<void(std::unique_ptr<Fetch>)> done)
     : index_(index),
       options_(options),
       flow_(flow),
+      units_(units),
       buffers_(buffers),
       recorder_(recorder),
       done_(std::move(done)) {}
@@ -80,6 +128,11 @@ void DecodePool::run(int number, std::stop_token stop) {
 }
 
 void DecodePool::decode(Worker& worker, Fetch& fetch, std::stop_token stop) {
+  if (fetch.unit) {
+    if (fetch.decodes) decode_unit(worker, fetch);
+    serve(worker, fetch, stop);
+    return;
+  }
   const bool needs_decoding = fetch.buffer != nullptr && options_.payload == Payload::kDecode;
   for (const Target& target : fetch.targets) {
     SlotState& slot = target.batch->slots[target.slot];
@@ -96,13 +149,17 @@ void DecodePool::decode(Worker& worker, Fetch& fetch, std::stop_token stop) {
     } else {
       fill_undecoded(fetch, target);  // here for its preprocess time only
     }
-    if (options_.preprocess_ns && slot.is_good) {
-      const int64_t ns = options_.preprocess_ns(target.batch->epoch, slot.wanted);
-      base::Clock& clock = base::monotonic_clock();
-      if (ns > 0) clock.sleep_until_ns(clock.now_ns() + ns, stop);
-    }
+    preprocess(target, stop);
     flow_.finish(target.batch, target.slot, base::monotonic_clock().now_ns());
   }
+}
+
+void DecodePool::preprocess(const Target& target, const std::stop_token& stop) const {
+  const SlotState& slot = target.batch->slots[target.slot];
+  if (!options_.preprocess_ns || !slot.is_good) return;
+  const int64_t ns = options_.preprocess_ns(target.batch->epoch, slot.wanted);
+  base::Clock& clock = base::monotonic_clock();
+  if (ns > 0) clock.sleep_until_ns(clock.now_ns() + ns, stop);
 }
 
 Result<LoadedSample> DecodePool::decode_target(Worker& worker, const Fetch& fetch,
@@ -111,31 +168,36 @@ Result<LoadedSample> DecodePool::decode_target(Worker& worker, const Fetch& fetc
   std::span<const std::byte> bytes = fetch.buffer->span();
   if (fetch.access == formats::Access::kExtents)
     bytes = bytes.subspan(target.extent.offset - fetch.extent.offset, target.extent.length);
-  const formats::Record record = FB_TRY(
-      worker.reader->read(path, bytes, index_.file_index(fetch.file), target.sample_in_file));
-  if (options_.keep_samples) return keep(worker, fetch, path, record);
+  const Record record =
+      FB_TRY(worker.reader->read(path, bytes, index_.file_index(fetch.file), target.sample));
+  const bool is_owned = fetch.buffer->holds(record.bytes);
+  return load(worker, path, record, is_owned ? fetch.buffer : nullptr);
+}
+
+Result<LoadedSample> DecodePool::load(Worker& worker, std::string_view path, const Record& record,
+                                      const std::shared_ptr<const void>& owner) {
+  if (options_.keep_samples) return keep(worker, path, record, owner);
   const ops::Sample sample = FB_TRY(worker.decoder->decode(path, record, {}));
   LoadedSample loaded;
   loaded.payload_bytes = sample.bytes.size();
   return loaded;
 }
 
-// Decodes straight into memory that the sample will own; bytes that need no decoding stay where the
-// read put them.
-Result<LoadedSample> DecodePool::keep(Worker& worker, const Fetch& fetch, std::string_view path,
-                                      const formats::Record& record) {
+// Decodes straight into memory that the sample will own; bytes that need no decoding stay where
+// they are, as part of `owner` if there is one.
+Result<LoadedSample> DecodePool::keep(Worker& worker, std::string_view path, const Record& record,
+                                      const std::shared_ptr<const void>& owner) {
   LoadedSample loaded;
-  const bool is_image =
-      record.encoding == formats::Encoding::kJpeg || record.encoding == formats::Encoding::kPng;
-  if (is_image) {
+  if (is_image(record)) {
     const uint64_t size = FB_TRY(worker.decoder->decoded_bytes(path, record));
-    loaded.owner = buffers_.acquire(size);
-    loaded.data = FB_TRY(worker.decoder->decode(path, record, loaded.owner->span()));
+    const BufferRef pixels = buffers_.acquire(size);
+    loaded.data = FB_TRY(worker.decoder->decode(path, record, pixels->span()));
+    if (pixels->holds(loaded.data.bytes)) loaded.owner = pixels;
   } else {
     loaded.data = FB_TRY(worker.decoder->decode(path, record, {}));
-    if (fetch.buffer->holds(loaded.data.bytes)) loaded.owner = fetch.buffer;
+    if (is_within(loaded.data.bytes, record.bytes)) loaded.owner = owner;
   }
-  if (loaded.owner == nullptr || !loaded.owner->holds(loaded.data.bytes)) {
+  if (loaded.owner == nullptr) {
     const BufferRef copy = buffers_.acquire(loaded.data.bytes.size());
     std::memcpy(copy->data, loaded.data.bytes.data(), loaded.data.bytes.size());
     loaded.owner = copy;
@@ -143,6 +205,127 @@ Result<LoadedSample> DecodePool::keep(Worker& worker, const Fetch& fetch, std::s
   }
   loaded.payload_bytes = loaded.data.bytes.size();
   return loaded;
+}
+
+Result<std::shared_ptr<const DecodedBlock>> DecodePool::decode_block(Worker& worker,
+                                                                     const Fetch& fetch) {
+  const std::string_view path = index_.path(fetch.file);
+  const formats::FileIndex& layout = index_.file_index(fetch.file);
+  if (fetch.access == formats::Access::kTogether)
+    return decode_together(*worker.reader, path, fetch.buffer, layout);
+  const std::span<const std::byte> bytes =
+      fetch.buffer ? fetch.buffer->span() : std::span<std::byte>();
+  return worker.reader->decode_block(path, bytes, layout, layout.blocks[fetch.unit->block]);
+}
+
+void DecodePool::decode_unit(Worker& worker, Fetch& fetch) {
+  Unit& unit = *fetch.unit;
+  UnitContent content;
+  Result<std::shared_ptr<const DecodedBlock>> decoded = decode_block(worker, fetch);
+  fetch.buffer.reset();
+  if (decoded.ok()) {
+    std::shared_ptr<const DecodedBlock> block = count_block(std::move(decoded).take(), buffers_);
+    content.held_bytes = block->bytes();
+    if (options_.keep_samples || !measure(worker, unit, *block, content)) {
+      content.real_bytes = block->bytes();
+      content.block = std::move(block);
+    }
+  } else {
+    content.error = decoded.error();
+  }
+  unit.content = std::move(content);
+  {
+    const base::MutexLock lock(unit.mutex);
+    unit.is_decoded = true;
+    fetch.targets.insert(fetch.targets.end(), unit.waiting.begin(), unit.waiting.end());
+    unit.waiting = {};
+  }
+  units_.keep(fetch.unit);
+}
+
+// Samples that are only checked leave nothing behind but their sizes, unless they are still encoded
+// one by one.
+bool DecodePool::measure(Worker& worker, const Unit& unit, const DecodedBlock& block,
+                         UnitContent& content) {
+  const std::string_view path = index_.path(unit.file);
+  std::vector<uint64_t> sizes;
+  sizes.reserve(unit.sample_count);
+  bool is_even = true;
+  for (uint64_t i = 0; i < unit.sample_count; ++i) {
+    const Result<Record> record = block.at(i);
+    uint64_t size = 0;
+    if (record.ok() && is_image(*record)) return false;
+    if (record.ok() && record->encoding == Encoding::kRaw) {
+      size = record->bytes.size();
+    } else if (record.ok()) {
+      const Result<uint64_t> bytes = sample_bytes(*worker.decoder, path, *record);
+      if (bytes.ok()) size = *bytes;
+      if (!bytes.ok()) content.bad_samples.emplace(i, bytes.error());
+    } else {
+      content.bad_samples.emplace(i, record.error());
+    }
+    sizes.push_back(size);
+    is_even = is_even && size == sizes.front();
+  }
+  content.sizes = {.total = is_even ? sizes.front() * unit.sample_count : 0,
+                   .count = unit.sample_count};
+  if (!is_even) content.sizes.each = std::move(sizes);
+  return true;
+}
+
+void DecodePool::serve(Worker& worker, Fetch& fetch, const std::stop_token& stop) {
+  const Unit& unit = *fetch.unit;
+  if (unit.content.block && !unit.content.error) share_out(fetch);
+  const std::span<const Target> targets = fetch.targets;
+  size_t first = 0;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    serve_target(worker, unit, targets[i]);
+    preprocess(targets[i], stop);
+    const bool is_last = i + 1 == targets.size() || i + 1 - first == kFinishTargets;
+    if (!is_last && !options_.preprocess_ns) continue;
+    flow_.finish(targets.subspan(first, i + 1 - first), base::monotonic_clock().now_ns());
+    first = i + 1;
+  }
+}
+
+// Gives targets beyond a thread's share to the other threads.
+void DecodePool::share_out(Fetch& fetch) {
+  if (options_.decode_threads < 2) return;
+  while (fetch.targets.size() > kShareTargets) {
+    auto part = std::make_unique<Fetch>();
+    part->file = fetch.file;
+    part->access = fetch.access;
+    part->unit = fetch.unit;
+    const auto from = fetch.targets.end() - static_cast<ptrdiff_t>(kShareTargets);
+    part->targets.assign(from, fetch.targets.end());
+    fetch.targets.erase(from, fetch.targets.end());
+    push(std::move(part));
+  }
+}
+
+void DecodePool::serve_target(Worker& worker, const Unit& unit, const Target& target) {
+  SlotState& slot = target.batch->slots[target.slot];
+  const std::string_view path = index_.path(unit.file);
+  if (const Error* cause = bad_cause(unit, target.sample)) {
+    flow_.record_bad(slot.wanted, path, *cause);
+    return;
+  }
+  if (!unit.content.block) {
+    fill_from_facts(unit, target);
+    return;
+  }
+  Result<LoadedSample> loaded = [&]() -> Result<LoadedSample> {
+    const Record record = FB_TRY(unit.content.block->at(target.sample));
+    return load(worker, path, record, unit.content.block);
+  }();
+  if (!loaded.ok()) {
+    flow_.record_bad(slot.wanted, path, loaded.error());
+    return;
+  }
+  slot.sample = std::move(loaded).take();
+  slot.sample.sample = slot.wanted;
+  slot.sample.file = unit.file;
+  slot.is_good = true;
 }
 
 }  // namespace forebay::loader

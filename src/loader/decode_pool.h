@@ -1,7 +1,7 @@
 // Threads that turn fetched bytes into samples. Private to the loader.
 //
-// push() may be called from any thread. The pool must be destroyed before the Flow and the
-// BufferPool.
+// push() may be called from any thread. The pool must be destroyed before the Flow, the UnitCache
+// and the BufferPool.
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,7 @@
 #include "loader/fetch.h"
 #include "loader/flow.h"
 #include "loader/options.h"
+#include "loader/unit.h"
 #include "ops/decode.h"
 
 namespace forebay::trace {
@@ -29,7 +30,7 @@ class DecodePool {
  public:
   // `done` gets each fetch back once all its targets are finished, on a decode thread.
   DecodePool(const dataset::Index& index, const EngineOptions& options, Flow& flow,
-             BufferPool& buffers, trace::Recorder* recorder,
+             UnitCache& units, BufferPool& buffers, trace::Recorder* recorder,
              std::function<void(std::unique_ptr<Fetch>)> done);
   ~DecodePool();
 
@@ -46,13 +47,27 @@ class DecodePool {
   void run(int number, std::stop_token stop);
   std::unique_ptr<Fetch> pop(std::stop_token stop);
   void decode(Worker& worker, Fetch& fetch, std::stop_token stop);
+  void preprocess(const Target& target, const std::stop_token& stop) const;
   Result<LoadedSample> decode_target(Worker& worker, const Fetch& fetch, const Target& target);
-  Result<LoadedSample> keep(Worker& worker, const Fetch& fetch, std::string_view path,
-                            const formats::Record& record);
+  Result<LoadedSample> load(Worker& worker, std::string_view path, const formats::Record& record,
+                            const std::shared_ptr<const void>& owner);
+  Result<LoadedSample> keep(Worker& worker, std::string_view path, const formats::Record& record,
+                            const std::shared_ptr<const void>& owner);
+  // The unit's bytes are there: decodes them once and publishes what came of it.
+  void decode_unit(Worker& worker, Fetch& fetch);
+  Result<std::shared_ptr<const formats::DecodedBlock>> decode_block(Worker& worker,
+                                                                    const Fetch& fetch);
+  // False when samples need more than their sizes.
+  bool measure(Worker& worker, const Unit& unit, const formats::DecodedBlock& block,
+               UnitContent& content);
+  void serve(Worker& worker, Fetch& fetch, const std::stop_token& stop);
+  void serve_target(Worker& worker, const Unit& unit, const Target& target);
+  void share_out(Fetch& fetch);
 
   const dataset::Index& index_;
   const EngineOptions& options_;
   Flow& flow_;
+  UnitCache& units_;
   BufferPool& buffers_;
   trace::Recorder* const recorder_;
   const std::function<void(std::unique_ptr<Fetch>)> done_;

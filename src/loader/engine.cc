@@ -7,6 +7,7 @@
 #include "loader/decode_pool.h"
 #include "loader/flow.h"
 #include "loader/issuer.h"
+#include "loader/unit.h"
 #include "sys/host.h"
 #include "trace/recorder.h"
 
@@ -38,9 +39,10 @@ class Engine::Impl {
         options_(std::move(options)),
         stripe_{index.sample_count(), 0, options_.batch_size, options_.world_size, options_.tail},
         buffers_(options_.window_bytes),
+        units_(options_.shard_cache_bytes, options_.window_bytes),
         flow_(options_, options_.prefetch_batches + 1),
-        issuer_(index_, order_, options_, flow_, buffers_, std::move(queue)),
-        pool_(index_, options_, flow_, buffers_, recorder,
+        issuer_(index_, order_, options_, flow_, units_, buffers_, std::move(queue)),
+        pool_(index_, options_, flow_, units_, buffers_, recorder,
               [this](std::unique_ptr<Fetch> fetch) { issuer_.release(std::move(fetch)); }) {}
 
   Status start() {
@@ -104,6 +106,7 @@ class Engine::Impl {
   const EngineOptions options_;
   Stripe stripe_;  // of the present epoch
   BufferPool buffers_;
+  UnitCache units_;
   Flow flow_;
   Issuer issuer_;  // destroyed after pool_: fetches come back to it until the last thread ends
   DecodePool pool_;

@@ -33,7 +33,7 @@ struct LoadedSample {
   bool is_replaced = false;  // another sample of the batch stands in for a bad one
   // With keep_samples: the decoded sample; `owner` keeps it alive beyond the batch.
   ops::Sample data;
-  BufferRef owner;
+  std::shared_ptr<const void> owner;
 };
 
 struct BatchState;

@@ -1,40 +1,47 @@
-// One read and the samples that come from it. Private to the loader.
+// What is read at once and the samples that come from it. Private to the loader.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "formats/format.h"
 #include "loader/batch_state.h"
 #include "loader/buffer_pool.h"
+#include "loader/unit.h"
 
 namespace forebay::loader {
-
-struct Target {
-  BatchState* batch = nullptr;
-  uint32_t slot = 0;
-  uint64_t sample_in_file = 0;
-  formats::Extent extent;  // the record's bytes in the file
-};
 
 struct Fetch {
   uint32_t id = 0;
   uint32_t file = 0;
   formats::Access access = formats::Access::kWholeFile;
-  formats::Extent extent;  // what is read: one record, neighbours, or the file
+  formats::Extent extent;  // what is read: one record, neighbours, the file, or a block's bytes
   std::vector<Target> targets;
-  BufferRef buffer;  // null: bytes are dropped
+  std::shared_ptr<Unit> unit;  // kBlocks and kTogether
+  bool decodes = false;        // the bytes of `unit` have to be decoded first
+  BufferRef buffer;            // null: bytes are dropped
   std::unique_ptr<formats::StreamCheck> check;
   bool must_keep = false;  // the check could not be done in passing: read again into a buffer
+  bool is_from_memory = false;
+  uint32_t reads_left = 0;       // of those that it was split into
+  std::optional<Error> failure;  // of the first of them that failed
   int64_t submitted_ns = 0;
+  int64_t started_ns = 0;
   int64_t landed_ns = 0;
+  int64_t visit_ns = 0;
   double visited_share = 0;
   uint64_t window_bytes = 0;   // held in the window until decoded
-  uint64_t payload_bytes = 0;  // of each target, where no decoder will tell
+  uint64_t payload_bytes = 0;  // of all targets, where no decoder will tell
 };
 
 // The sample of `target` as its bytes lie in the file; without a buffer only their number is known.
 void fill_undecoded(const Fetch& fetch, const Target& target);
+
+// Target i's part of `bytes`, so that the parts of all targets make up the whole.
+inline uint64_t share_of(uint64_t bytes, size_t targets, size_t i) {
+  return bytes / targets + (i < bytes % targets ? 1 : 0);
+}
 
 }  // namespace forebay::loader

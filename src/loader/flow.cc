@@ -35,7 +35,7 @@ void Flow::abandon() {
 
 bool Flow::has_outstanding() const {
   base::MutexLock lock(mutex_);
-  return !outstanding_.empty();
+  return !is_drained();
 }
 
 BatchState* Flow::take_ready(bool as_ready) {
@@ -63,9 +63,9 @@ Result<BatchState*> Flow::wait_ready(bool as_ready, int64_t stall_limit_ns,
       payload_bytes_ += batch->payload_bytes;
       return batch;
     }
-    if (outstanding_.empty() && request_.next_step >= request_.end_step)
+    if (is_drained() && request_.next_step >= request_.end_step)
       return static_cast<BatchState*>(nullptr);
-    if (outstanding_.empty() && free_.empty())
+    if (is_drained() && free_.empty())
       return fail(ErrorCode::kResourceExhausted,
                   "all {} batches are held by the caller: give one back first", all_.size());
     if (stop.stop_requested() || stop_.stop_requested())
@@ -122,15 +122,24 @@ void Flow::discard(BatchState* batch) {
   recycle(batch);
 }
 
+// Slots are prepared outside the lock: a large batch takes milliseconds to look up.
 BatchState* Flow::start_batch(const std::function<void(BatchState&, const Stripe&)>& prepare) {
+  BatchState* batch = nullptr;
+  Stripe stripe;
+  {
+    base::MutexLock lock(mutex_);
+    if (!can_start()) return nullptr;
+    batch = free_.back();
+    free_.pop_back();
+    batch->epoch = request_.epoch;
+    batch->step = request_.next_step++;
+    stripe = request_.stripe;
+    is_preparing_ = true;
+  }
+  prepare(*batch, stripe);
   base::MutexLock lock(mutex_);
-  if (!can_start()) return nullptr;
-  BatchState* batch = free_.back();
-  free_.pop_back();
-  batch->epoch = request_.epoch;
-  batch->step = request_.next_step++;
-  prepare(*batch, request_.stripe);
   outstanding_.push_back(batch);
+  is_preparing_ = false;
   return batch;
 }
 
@@ -149,7 +158,23 @@ void Flow::poke() {
 void Flow::finish(BatchState* batch, uint32_t slot, int64_t done_ns) {
   batch->slots[slot].done_ns = done_ns;
   batch->slots[slot].set_stage(Stage::kDone);
-  if (batch->remaining.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  count_down(batch, 1);
+}
+
+void Flow::finish(std::span<const Target> targets, int64_t done_ns) {
+  size_t first = 0;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    SlotState& state = targets[i].batch->slots[targets[i].slot];
+    state.done_ns = done_ns;
+    state.set_stage(Stage::kDone);
+    if (i + 1 < targets.size() && targets[i + 1].batch == targets[i].batch) continue;
+    count_down(targets[i].batch, static_cast<uint32_t>(i + 1 - first));
+    first = i + 1;
+  }
+}
+
+void Flow::count_down(BatchState* batch, uint32_t samples) {
+  if (batch->remaining.fetch_sub(samples, std::memory_order_acq_rel) != samples) return;
   batch->complete(options_.on_error);
   {
     base::MutexLock lock(mutex_);

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -60,6 +61,8 @@ class Flow {
   // --- whoever finishes a sample ---
   // The caller filled the slot before.
   void finish(BatchState* batch, uint32_t slot, int64_t done_ns);
+  // The same for many at once; cheap when neighbours belong to one batch.
+  void finish(std::span<const Target> targets, int64_t done_ns);
   // Applies the error policy; the slot stays not good. The caller then calls finish().
   void record_bad(uint64_t sample, std::string_view path, const Error& error);
   void fail_all(Error error);
@@ -76,6 +79,9 @@ class Flow {
   bool can_start() const FB_REQUIRES(mutex_) {
     return request_.next_step < request_.end_step && !free_.empty();
   }
+  // No batch is under way, nor about to be.
+  bool is_drained() const FB_REQUIRES(mutex_) { return outstanding_.empty() && !is_preparing_; }
+  void count_down(BatchState* batch, uint32_t samples);
   BatchState* take_ready(bool as_ready) FB_REQUIRES(mutex_);
   std::string describe_stall(const std::function<std::string(uint64_t sample)>& path_of) const
       FB_REQUIRES(mutex_);
@@ -88,6 +94,7 @@ class Flow {
   std::vector<std::unique_ptr<BatchState>> all_;
   std::vector<BatchState*> free_ FB_GUARDED_BY(mutex_);
   std::deque<BatchState*> outstanding_ FB_GUARDED_BY(mutex_);  // in step order
+  bool is_preparing_ FB_GUARDED_BY(mutex_) = false;            // the issuer sets up a batch's slots
   EpochRequest request_ FB_GUARDED_BY(mutex_);
   std::optional<Error> first_error_ FB_GUARDED_BY(mutex_);
   uint64_t bad_count_ FB_GUARDED_BY(mutex_) = 0;

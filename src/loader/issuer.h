@@ -9,7 +9,6 @@
 #include <deque>
 #include <memory>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "dataset/index.h"
@@ -17,6 +16,8 @@
 #include "loader/decode_pool.h"
 #include "loader/fetch.h"
 #include "loader/flow.h"
+#include "loader/sample_cache.h"
+#include "loader/unit.h"
 #include "storage/store.h"
 
 namespace forebay::loader {
@@ -24,7 +25,8 @@ namespace forebay::loader {
 class Issuer {
  public:
   Issuer(const dataset::Index& index, const dataset::Order& order, const EngineOptions& options,
-         Flow& flow, BufferPool& buffers, std::unique_ptr<storage::ReadQueue> queue);
+         Flow& flow, UnitCache& units, BufferPool& buffers,
+         std::unique_ptr<storage::ReadQueue> queue);
   ~Issuer();
 
   // `pool` gets what needs decoding; call once before the first epoch.
@@ -44,26 +46,36 @@ class Issuer {
   void run(std::stop_token stop);
   void issue(std::stop_token stop);
   void prepare(BatchState& batch, const Stripe& stripe) const;
-  void add_target(BatchState* batch, uint32_t slot, const dataset::SampleLocation& where);
+  // False when the window has no room for its bytes.
+  bool add_target(BatchState* batch, uint32_t slot);
   bool join_last(const Target& target, uint32_t file);
-  bool join_shared(const Target& target, uint32_t file);
+  bool join_unit(const Target& target, const dataset::SampleLocation& where);
+  bool take_from_memory(const Target& target, const dataset::SampleLocation& where);
+  void keep_in_memory(const Fetch& fetch);
   bool window_has_room(uint64_t bytes);
-  void open_fetch(const Target& target, uint32_t file, const dataset::SampleLocation& where);
+  std::unique_ptr<Fetch> make_fetch(const Target& target, const dataset::SampleLocation& where);
   // False when the record is larger than record_bytes_max; its targets have failed then.
   bool equip(Fetch& fetch);
   bool needs_buffer(const Fetch& fetch) const;
+  void submit_open();
   void submit_ready();
   void submit(std::unique_ptr<Fetch> fetch);
+  void plan_reads(Fetch& fetch);
   void handle(storage::Completion& completion);
-  void land(std::unique_ptr<Fetch> fetch, const storage::Completion& completion);
+  void land(std::unique_ptr<Fetch> fetch);
+  // False when the bytes are not good, or not enough.
+  bool pass_check(std::unique_ptr<Fetch>& fetch);
+  void land_unit(std::unique_ptr<Fetch> fetch);
+  void hand_out_late();
+  void hand_out(const std::shared_ptr<Unit>& unit);
   void fail_targets(const Fetch& fetch, const Error& error);
   void finish_without_decoding(const Fetch& fetch);
-  void remember_shared(const Fetch& fetch);
 
   const dataset::Index& index_;
   const dataset::Order& order_;
   const EngineOptions& options_;
   Flow& flow_;
+  UnitCache& units_;
   BufferPool& buffers_;
   std::unique_ptr<storage::ReadQueue> queue_;
   DecodePool* pool_ = nullptr;
@@ -75,21 +87,14 @@ class Issuer {
   int unsupported_checks_ = 0;                // in a row: such files are better read whole at once
   std::deque<std::unique_ptr<Fetch>> again_;  // to be read once more, into a buffer
   BatchState* filling_ = nullptr;
-  uint32_t next_slot_ = 0;
+  uint32_t next_slot_ = 0, slots_to_fill_ = 0;     // of the batch being filled
   std::unique_ptr<Fetch> open_;                    // neighbours may still join it
   std::vector<std::unique_ptr<Fetch>> in_flight_;  // by id
   std::vector<uint32_t> free_ids_;
   size_t in_flight_count_ = 0;
   std::vector<storage::Read> to_submit_;
-  std::unordered_map<uint32_t, Fetch*> loading_shared_;  // kTogether files being read
-  struct SharedFile {
-    uint32_t file;
-    BufferRef buffer;
-    uint64_t payload_bytes;  // of one sample
-    uint64_t bytes;
-  };
-  std::deque<SharedFile> shared_;  // kTogether files at hand, newest first
-  uint64_t shared_bytes_ = 0;
+  std::shared_ptr<Unit> last_unit_;          // most samples follow one of the same unit
+  std::vector<std::shared_ptr<Unit>> late_;  // units with targets to hand out
 
   // Bytes between issue and decoded. Sequentially consistent with is_window_full_: either the
   // issuer sees a release() or that release() sees the flag and wakes the issuer.

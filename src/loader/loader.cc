@@ -17,7 +17,8 @@ dataset::OrderOptions order_options(const LoaderOptions& options, const dataset:
   order.sample_count = index.sample_count();
   order.seed = options.seed;
   order.change_each_epoch = options.change_each_epoch;
-  order.shard_samples = std::max<uint64_t>(1, index.samples_per_file_max());
+  order.shard_samples = std::max<uint64_t>(
+      1, index.has_even_blocks() ? index.unit_samples_max() : index.samples_per_file_max());
   order.window_shards = options.window_shards;
   order.kind = options.shuffle == Shuffle::kOff        ? dataset::OrderKind::kSequential
                : options.shuffle == Shuffle::kWindowed ? dataset::OrderKind::kWindowed

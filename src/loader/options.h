@@ -13,6 +13,8 @@
 
 namespace forebay::loader {
 
+class SampleCache;
+
 enum class Payload {
   kBytes,   // read only
   kDecode,  // parse, check, decompress, decode
@@ -41,8 +43,13 @@ struct EngineOptions {
   uint64_t window_bytes = 32 << 20;   // read but not yet decoded; one larger record passes alone
   uint64_t coalesce_bytes = 1 << 20;  // neighbouring records of one file become one read up to this
   uint64_t record_bytes_max = 0;      // larger ones are refused by name; 0 = half of the memory
-  uint64_t shard_cache_bytes = 256 << 20;  // files whose samples only come together
-  formats::FormatOptions format;           // as the index was opened with
+  // Decoded blocks, and files whose samples only come together, that are remembered for samples
+  // wanted later. Memory that is really held for them is bounded by window_bytes besides.
+  uint64_t shard_cache_bytes = 256 << 20;
+  // Samples are read once and found here from then on; shared by engines over one index. Null: read
+  // each time.
+  std::shared_ptr<SampleCache> sample_cache;
+  formats::FormatOptions format;  // as the index was opened with
   ops::DecodeOptions decode;
   // Time a decode thread spends on a sample besides decoding it (DLIO's preprocess_time), or null.
   std::function<int64_t(uint64_t epoch, uint64_t sample)> preprocess_ns;
@@ -59,10 +66,12 @@ struct BadRecord {
 
 struct EngineStats {
   uint64_t reads = 0;
-  uint64_t retries = 0;        // reads begun again after EIO or a stale handle
-  uint64_t file_bytes = 0;     // read from the store
-  uint64_t payload_bytes = 0;  // decoded bytes of samples (equals file bytes for kBytes)
-  uint64_t samples = 0;        // delivered good
+  uint64_t retries = 0;         // reads begun again after EIO or a stale handle
+  uint64_t file_bytes = 0;      // read from the store
+  uint64_t payload_bytes = 0;   // decoded bytes of samples (equals file bytes for kBytes)
+  uint64_t samples = 0;         // delivered good
+  uint64_t memory_samples = 0;  // whose bytes the sample cache had
+  uint64_t blocks_decoded = 0;  // kBlocks and kTogether: each time one was decoded
   uint64_t batches = 0;
   int64_t fetch_busy_ns = 0;   // driver time in reads, visitors excluded, all in flight together
   int64_t decode_busy_ns = 0;  // decode threads and visitors

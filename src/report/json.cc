@@ -6,8 +6,10 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
+#include "report/rules.h"
 
 namespace forebay::report {
 namespace {
@@ -80,6 +82,24 @@ Json block_json(const emulate::Block& block) {
   return json;
 }
 
+template <class T>
+Json nullable(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json host_epoch_json(const emulate::HostEpoch& host) {
+  Json json{{"name", host.name},
+            {"processes", host.processes},
+            {"accelerators", host.accelerators},
+            {"cpu_seconds", host.cpu_seconds},
+            {"file_bytes", host.file_bytes},
+            {"device_bytes", nullable(host.device_bytes)}};
+  put(json, "cached_share", host.cached_share);
+  json["network_received_bytes"] = nullable(host.network_received_bytes);
+  json["network_sent_bytes"] = nullable(host.network_sent_bytes);
+  return json;
+}
+
 Json epoch_json(const EpochResult& epoch) {
   Json json;
   json["epoch"] = epoch.epoch;
@@ -115,6 +135,8 @@ Json epoch_json(const EpochResult& epoch) {
     for (const emulate::Block& block : rank.blocks) blocks.push_back(block_json(block));
     ranks.push_back(std::move(one));
   }
+  Json& hosts = json["hosts"] = Json::array();
+  for (const emulate::HostEpoch& host : epoch.hosts) hosts.push_back(host_epoch_json(host));
   return json;
 }
 
@@ -172,6 +194,24 @@ Json host_json(const sys::Host& host) {
               {"memory_limit_bytes", host.memory_limit_bytes}};
 }
 
+Json host_row_json(const emulate::HostResult& row) {
+  Json json = host_json(row.host);
+  json["processes"] = row.processes;
+  json["accelerators"] = row.accelerators;
+  json["cpu_seconds"] = row.cpu_seconds;
+  json["peak_resident_bytes"] = row.peak_resident_bytes;
+  json["file_bytes"] = row.file_bytes;
+  json["device_bytes"] = nullable(row.device_bytes);
+  put(json, "cached_share", row.cached_share);
+  json["network_received_bytes"] = nullable(row.network_received_bytes);
+  json["network_sent_bytes"] = nullable(row.network_sent_bytes);
+  json["clock_offset_seconds"] = row.clock_offset_seconds;
+  json["clock_uncertainty_seconds"] = row.clock_uncertainty_seconds;
+  json["clock_offset_seconds_at_end"] = row.clock_offset_seconds_at_end;
+  json["clock_uncertainty_seconds_at_end"] = row.clock_uncertainty_seconds_at_end;
+  return json;
+}
+
 Json workload_json(const workload::Resolved& resolved) {
   Json json = Json::object();
   for (const workload::Setting& setting : resolved.settings)
@@ -185,9 +225,11 @@ Json options_json(const RunResult& result) {
   return Json{{"data", options.data},
               {"storage", options.storage},
               {"accelerators", options.accelerators},
+              {"processes", result.processes},
               {"barrier", options.barrier},
               {"payload", options.payload},
               {"cache", options.cache},
+              {"compat", workload::compat_name(result.resolved.compat)},
               {"on_error", options.on_error},
               {"errors_max",
                options.errors_max == UINT64_MAX ? Json("unlimited") : Json(options.errors_max)},
@@ -256,6 +298,7 @@ std::string to_json(const RunResult& result) {
   json["is_interrupted"] = result.is_interrupted;
   json["error"] = result.error.empty() ? Json(nullptr) : Json(result.error);
   json["verdict"] = verdict_json(result.verdict);
+  if (result.rules) json["rules"] = rules_json(*result.rules);
   json["summary"] = summary_json(result);
   json["workload_name"] = result.resolved.workload.name;
   json["seed"] = result.resolved.workload.train.seed;
@@ -282,6 +325,8 @@ std::string to_json(const RunResult& result) {
   Json& epochs = json["epochs"] = Json::array();
   for (const EpochResult& epoch : result.epochs) epochs.push_back(epoch_json(epoch));
   json["host"] = host_json(result.host);
+  Json& hosts = json["hosts"] = Json::array();
+  for (const emulate::HostResult& host : result.hosts) hosts.push_back(host_row_json(host));
   json["workload"] = workload_json(result.resolved);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/units.h"
+#include "report/rules.h"
 
 namespace forebay::report {
 namespace {
@@ -156,6 +157,36 @@ std::string client_text(const RunResult& result) {
                             result.open_files_max, result.threads_max);
 }
 
+// One line per host; a run of one process needs none.
+std::string hosts_text(const RunResult& result) {
+  if (result.processes == 1) return "";
+  std::string text;
+  const auto bytes = [](const std::optional<uint64_t>& value) {
+    return value ? format_bytes(static_cast<double>(*value)) : std::string("-");
+  };
+  constexpr size_t kShown = 16;
+  for (size_t i = 0; i < result.hosts.size() && i < kShown; ++i) {
+    const emulate::HostResult& host = result.hosts[i];
+    const double capacity = result.wall_seconds * host.host.cpu_count;
+    text += row(
+        i == 0 ? "the hosts" : "",
+        fmt::format("{}: {} in {}, CPU {:.0f} % of {}, memory {} of {}, {} % cached, "
+                    "network {} in, {} out",
+                    host.host.name, plural(static_cast<uint64_t>(host.accelerators), "accelerator"),
+                    host.processes.size() == 1 ? std::string("1 process")
+                                               : fmt::format("{} processes", host.processes.size()),
+                    capacity > 0 ? 100 * host.cpu_seconds / capacity : 0, host.host.cpu_count,
+                    format_memory(static_cast<double>(host.peak_resident_bytes)),
+                    format_memory(static_cast<double>(host.host.memory_bytes)),
+                    host.cached_share.value ? fmt::format("{:.0f}", 100 * *host.cached_share.value)
+                                            : std::string("-"),
+                    bytes(host.network_received_bytes), bytes(host.network_sent_bytes)));
+  }
+  if (result.hosts.size() > kShown)
+    text += row("", fmt::format("... and {} more in result.json", result.hosts.size() - kShown));
+  return text;
+}
+
 std::string checkpoint_text(const RunResult& result) {
   const auto& first = result.checkpoints.front();
   return fmt::format("{} of {} each, {} (mean), {}", result.checkpoints.size(),
@@ -185,8 +216,8 @@ std::string next_text(const RunResult& result) {
       result.options.payload == "bytes" ? " --payload bytes" : std::string();
   if (verdict.outcome == Verdict::Outcome::kPass)
     return result.next_base + payload + " --find-max-accelerators";
-  const std::string same =
-      fmt::format("{} --accelerators {}", result.next_base, result.options.accelerators);
+  const std::string same = fmt::format("{} --accelerators {}", result.next_base,
+                                       result.options.accelerators / result.processes);
   if (verdict.limited_by == "client" && payload.empty())
     return same + " --payload bytes   (is it the decoding?)";
   if (verdict.limited_by == "storage" || verdict.limited_by == "memory")
@@ -199,13 +230,14 @@ std::string next_text(const RunResult& result) {
 
 std::string run_head(const RunResult& result, TextStyle style) {
   const auto& facts = result.dataset;
-  std::string text =
-      fmt::format("{}: {}, {} {}, {} emulated, batch {}, cache {}, payload {}, storage {}\n",
-                  result.resolved.workload.name, plural(facts.files, "file"),
-                  format_bytes(static_cast<double>(facts.bytes)), facts.format,
-                  plural(static_cast<uint64_t>(result.options.accelerators), "accelerator"),
-                  result.resolved.workload.reader.batch_size, result.options.cache,
-                  result.options.payload, result.options.storage);
+  std::string text = fmt::format(
+      "{}: {}, {} {}, {} emulated, batch {}, cache {}, payload {}, storage {}\n",
+      result.resolved.workload.name, plural(facts.files, "file"),
+      format_bytes(static_cast<double>(facts.bytes)), facts.format,
+      plural(static_cast<uint64_t>(result.options.accelerators), "accelerator") +
+          (result.processes > 1 ? fmt::format(" in {} processes", result.processes) : ""),
+      result.resolved.workload.reader.batch_size, result.options.cache, result.options.payload,
+      result.options.storage);
   for (const std::string& warning : result.warnings)
     text += paint(style, kYellow, "note") + "    " + warning + "\n";
   return text;
@@ -263,6 +295,7 @@ std::string run_summary(const RunResult& result, TextStyle style) {
   text += row("verdict", verdict_word(verdict, style) + "  " + verdict.reason +
                              fed_text(verdict, result.options.accelerators));
   if (!result.error.empty()) text += row("error", paint(style, kRed, result.error));
+  if (result.rules) text += rules_text(*result.rules);
   if (!verdict.limited_by.empty())
     text += row("limited by", verdict.limited_by + ": " + verdict.limit_evidence);
   if (result.au.mean) text += row("AU", percent(result.au));
@@ -274,6 +307,7 @@ std::string run_summary(const RunResult& result, TextStyle style) {
   if (const std::string reads = latency_text(result.read_ns); !reads.empty())
     text += row("reads", reads);
   text += row("the client", client_text(result));
+  text += hosts_text(result);
   if (!result.checkpoints.empty()) text += row("checkpoints", checkpoint_text(result));
   if (result.read_retries > 0)
     text +=

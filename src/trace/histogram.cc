@@ -91,4 +91,26 @@ std::vector<Histogram::Bucket> Histogram::buckets() const {
   return filled;
 }
 
+std::vector<uint64_t> Histogram::to_words() const {
+  std::vector<uint64_t> words{sum_low_, sum_high_, min_, max_};
+  for (size_t index = 0; index < kBucketCount; ++index)
+    if (counts_[index] != 0) words.insert(words.end(), {index, counts_[index]});
+  return words;
+}
+
+std::optional<Histogram> Histogram::from_words(std::span<const uint64_t> words) {
+  if (words.size() < 4 || words.size() % 2 != 0) return std::nullopt;
+  Histogram histogram;
+  for (size_t i = 4; i < words.size(); i += 2) {
+    if (words[i] >= kBucketCount) return std::nullopt;
+    histogram.counts_[words[i]] += words[i + 1];
+    histogram.count_ += words[i + 1];
+  }
+  histogram.sum_low_ = words[0];
+  histogram.sum_high_ = words[1];
+  histogram.min_ = words[2];
+  histogram.max_ = words[3];
+  return histogram;
+}
+
 }  // namespace forebay::trace

@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace forebay::trace {
@@ -35,6 +37,11 @@ class Histogram {
 
   // The buckets that hold something, in rising order.
   std::vector<Bucket> buckets() const;
+
+  // All of it in few numbers, for another process of the same version, and back: nothing when they
+  // are no histogram.
+  std::vector<uint64_t> to_words() const;
+  static std::optional<Histogram> from_words(std::span<const uint64_t> words);
 
  private:
   std::vector<uint64_t> counts_;

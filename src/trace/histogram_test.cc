@@ -119,5 +119,22 @@ TEST(Histogram, SumsPastSixtyFourBits) {
   EXPECT_DOUBLE_EQ(histogram.mean(), std::ldexp(1.0, 62));
 }
 
+TEST(Histogram, WordsCarryAllOfIt) {
+  Histogram histogram;
+  histogram.record(3);
+  histogram.record_many(1'000'003, 7);
+  histogram.record(UINT64_MAX);
+  const auto words = histogram.to_words();
+  const auto back = Histogram::from_words(words);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->to_words(), words);
+  EXPECT_EQ(back->count(), 9u);
+  EXPECT_EQ(back->sum(), histogram.sum());
+  EXPECT_EQ(back->percentile(50), histogram.percentile(50));
+  EXPECT_EQ(Histogram::from_words(Histogram().to_words())->count(), 0u);
+  EXPECT_FALSE(Histogram::from_words(std::vector<uint64_t>{1, 2, 3}));
+  EXPECT_FALSE(Histogram::from_words(std::vector<uint64_t>{0, 0, 0, 0, 1 << 20, 1}));
+}
+
 }  // namespace
 }  // namespace forebay::trace

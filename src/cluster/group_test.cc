@@ -9,7 +9,7 @@
 namespace forebay::cluster {
 namespace {
 
-TEST(Solo, BarrierGivesEveryMemberTheMaximumOfEachRound) {
+TEST(Group, BarrierGivesEveryMemberTheLatestOfEachRound) {
   constexpr int kMembers = 4, kRounds = 500;
   const auto group = make_solo(kMembers);
   std::vector<std::jthread> members;
@@ -25,17 +25,17 @@ TEST(Solo, BarrierGivesEveryMemberTheMaximumOfEachRound) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(Solo, LeavingReleasesTheOthers) {
+TEST(Group, LeavingReleasesTheOthers) {
   const auto group = make_solo(2);
   std::jthread waiter([&] {
     const auto met = group->barrier_max(0, 1, {});
     ASSERT_FALSE(met.ok());
     EXPECT_EQ(met.error().code, ErrorCode::kCancelled);
   });
-  group->leave(1);
+  group->leave(1, {ErrorCode::kIo, "torn"});
 }
 
-TEST(Solo, StopReleasesAWaitingMember) {
+TEST(Group, StopReleasesAWaitingMember) {
   const auto group = make_solo(2);
   std::stop_source stop;
   std::jthread waiter([&] { EXPECT_FALSE(group->barrier_max(0, 1, stop.get_token()).ok()); });
