@@ -168,6 +168,7 @@ class Run {
       if (rank == world_.rank()) first_accelerator_ = total;
       if (rank == 0) unpacker.get(start_ns_);
       total += accelerators;
+      accelerators_of_.push_back(accelerators);
       hosts_.push_back(world_.host_of(rank));
       offsets_at_start_.push_back(world_.clock_offset(rank));
       uneven += fmt::format("{}{}", rank == 0 ? "" : ", ", accelerators);
@@ -487,12 +488,26 @@ class Run {
                 bad_count_of_all_, options_.errors_max);
   }
 
+  // Accelerators of processes that could not tell have an empty place, so that the others keep
+  // their numbers.
+  void keep_numbers(const std::vector<bool>& has_told, EpochResult& result) const {
+    int64_t first = 0;
+    for (size_t rank = 0; rank < has_told.size(); ++rank) {
+      const auto count = static_cast<size_t>(accelerators_of_[rank]);
+      if (!has_told[rank]) result.ranks.insert(result.ranks.begin() + first, count, RankEpoch());
+      first += static_cast<int64_t>(count);
+    }
+  }
+
   void add_epoch(std::vector<EpochPart> parts, bool is_complete) {
     const PartPlan& plan = plan_of_part_;
+    std::vector<bool> has_told(hosts_.size());
+    for (const EpochPart& part : parts) has_told[static_cast<size_t>(part.rank)] = true;
     EpochResult result = merge(std::move(parts), plan.included, hosts_);
     summarise_epoch(result, plan.has_compute, plan.has_barrier);
     dlio_epoch(result, plan.included.first, plan.steps - plan.included.last, plan.batch);
     result.is_complete = is_complete;
+    keep_numbers(has_told, result);
     if (result.steps == 0) return;
     result_.epochs.push_back(std::move(result));
     observer_.on_epoch(result_, result_.epochs.back());
@@ -791,7 +806,8 @@ class Run {
   int64_t first_batch_ns_ = 0;
   int first_accelerator_ = 0;
   bool is_uneven_ = false;
-  std::vector<std::string> hosts_;  // by rank of the process
+  std::vector<std::string> hosts_;    // by rank of the process
+  std::vector<int> accelerators_of_;  // the same
   std::vector<cluster::ClockOffset> offsets_at_start_;
   RunPart mine_;
   PartPlan plan_of_part_;
