@@ -142,8 +142,8 @@ class MessagingWorld : public World {
     return failure_ ? std::optional<Error>(named_failure()) : std::nullopt;
   }
   std::stop_token failed() const override { return failed_.get_token(); }
-  std::vector<std::optional<std::string>> last_words(std::string_view mine,
-                                                     double grace_seconds) override;
+  std::vector<std::optional<std::string>> last_words(std::string_view mine, double grace_seconds,
+                                                     double quiet_seconds) override;
   void post(std::string_view news) override;
   std::vector<std::string> posted() const override {
     const base::MutexLock lock(mutex_);
@@ -484,13 +484,20 @@ bool MessagingWorld::pump_until(double seconds, const std::function<bool()>& don
 }
 
 std::vector<std::optional<std::string>> MessagingWorld::last_words(std::string_view mine,
-                                                                   double grace_seconds) {
+                                                                   double grace_seconds,
+                                                                   double quiet_seconds) {
   if (!is_hub()) {
     send_locked(0, Kind::kLast, mine).ignore("process 0 goes on without it");
     return {};
   }
-  pump_until(grace_seconds, [this]() FB_NO_THREAD_SAFETY_ANALYSIS {
-    return std::count(last_.begin() + 1, last_.end(), std::nullopt) == 0;
+  int64_t newest_ns = clock_.now_ns();
+  std::ptrdiff_t missing_before = size_;
+  pump_until(grace_seconds, [&]() FB_NO_THREAD_SAFETY_ANALYSIS {
+    const auto missing = std::count(last_.begin() + 1, last_.end(), std::nullopt);
+    const int64_t now = clock_.now_ns();
+    if (missing < missing_before) newest_ns = now;
+    missing_before = missing;
+    return missing == 0 || static_cast<double>(now - newest_ns) * kNano >= quiet_seconds;
   });
   const base::MutexLock lock(mutex_);
   last_[0] = mine;

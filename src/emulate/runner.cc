@@ -38,7 +38,7 @@ constexpr int64_t kTickNs = 200'000'000;
 // How long process 0 waits for what others have measured. A launcher that asks for a stop kills
 // soon after: mpirun 0.2 s later when a process has died. After a failure they notice within a
 // tenth of a second.
-constexpr double kStopGraceSeconds = 0.1, kFailureGraceSeconds = 3;
+constexpr double kStopGraceSeconds = 0.3, kStopQuietSeconds = 0.05, kFailureGraceSeconds = 3;
 
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -720,7 +720,8 @@ class Run {
     else
       result_.error = cause.message;
     const std::vector<std::optional<std::string>> words =
-        world_.last_words(pack_last_words(), is_stop ? kStopGraceSeconds : kFailureGraceSeconds);
+        is_stop ? world_.last_words(pack_last_words(), kStopGraceSeconds, kStopQuietSeconds)
+                : world_.last_words(pack_last_words(), kFailureGraceSeconds, kFailureGraceSeconds);
     std::vector<RunPart> parts;
     std::vector<EpochPart> epoch;
     for (size_t rank = 0; rank < words.size(); ++rank) {
