@@ -16,6 +16,7 @@
 #include "emulate/runner.h"
 #include "report/dlio_files.h"
 #include "report/dlio_log.h"
+#include "report/rules.h"
 #include "report/text.h"
 #include "sys/host.h"
 #include "sys/process.h"
@@ -100,6 +101,7 @@ class DlioObserver : public emulate::Observer {
     if (!result.verdict.limited_by.empty())
       output_.line(DlioLevel::kOutput, fmt::format("limited by {}: {}", result.verdict.limited_by,
                                                    result.verdict.limit_evidence));
+    if (result.rules) output_.block(DlioLevel::kOutput, report::rules_text(*result.rules));
     output_.line(DlioLevel::kOutput, "outputs saved in RANKID_output.json");
     return output_.status();
   }
@@ -138,6 +140,7 @@ Status write_generation_summary(const emulate::RunRequest& request, double start
   emulate::RunResult result;
   result.resolved = request.resolved;
   result.resolved.workload.workflow.evaluation = false;
+  result.options.accelerators = request.world->size();
   result.host = sys::host();
   result.started_unix_seconds = start;
   result.wall_seconds = sys::unix_seconds() - start;
