@@ -90,7 +90,8 @@ class DelayServer::Impl {
   void run(const std::stop_token& stop) {
     std::array<epoll_event, 256> events;
     while (!stop.stop_requested()) {
-      const int count = ::epoll_wait(poll_, events.data(), events.size(), due_.empty() ? 20 : kTurnMs);
+      const int count =
+          ::epoll_wait(poll_, events.data(), events.size(), due_.empty() ? 20 : kTurnMs);
       for (int i = 0; i < count; ++i) {
         const int fd = events[static_cast<size_t>(i)].data.fd;
         if (fd == listener_) {
@@ -168,8 +169,8 @@ class DelayServer::Impl {
     Connection& connection = found->second;
     while (!connection.head.empty() || connection.body_left > 0) {
       const bool is_head = !connection.head.empty();
-      const size_t bytes =
-          is_head ? connection.head.size() : std::min<uint64_t>(zeros_.size(), connection.body_left);
+      const size_t bytes = is_head ? connection.head.size()
+                                   : std::min<uint64_t>(zeros_.size(), connection.body_left);
       const ssize_t sent =
           ::send(fd, is_head ? connection.head.data() : zeros_.data(), bytes, MSG_NOSIGNAL);
       if (sent < 0 && errno == EAGAIN) return watch(fd, EPOLLOUT, EPOLL_CTL_MOD);

@@ -107,8 +107,8 @@ void report_delayed(const Settings& settings, int connections, size_t bytes, dou
   };
   const Pair pair = interleave(settings.rounds, floor, ours);
   Row row;
-  row.name = fmt::format("s3 reads of {} KiB at 50 ms, {} connections, over the limit",
-                         bytes >> 10, connections);
+  row.name = fmt::format("s3 reads of {} KiB at 50 ms, {} connections, over the limit", bytes >> 10,
+                         connections);
   row.target = ">= 0.90";
   row.target_value = 0.9;
   row.ratio = rate_ratio(pair);
@@ -150,8 +150,8 @@ void report_real(const Settings& settings, size_t files, size_t bytes, int conne
   }
   const base::TestFolder folder("s3-bench");
   write_curl_config(folder / "curl", settings, names);
-  const std::string command = fmt::format("curl --parallel --parallel-max {} --config {}",
-                                          connections, folder / "curl");
+  const std::string command =
+      fmt::format("curl --parallel --parallel-max {} --config {}", connections, folder / "curl");
   const double amount = static_cast<double>(files) * static_cast<double>(bytes);
   const auto floor = [&] {
     return timed([&] {

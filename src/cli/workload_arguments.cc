@@ -97,8 +97,7 @@ std::string command_line(const Arguments& arguments, std::span<const std::string
 Status remove_data(const workload::Resolved& resolved, const std::string& folder) {
   const dataset::GeneratorOptions options = FB_TRY(generator_options(resolved.workload));
   const dataset::GeneratorPlan plan = FB_TRY(dataset::plan_generation(options));
-  const auto store =
-      FB_TRY(emulate::open_data_store("local", folder, resolved.workload.storage));
+  const auto store = FB_TRY(emulate::open_data_store("local", folder, resolved.workload.storage));
   uint64_t removed = 0;
   for (const formats::FileSpec& file : plan.files) {
     Status gone = store->remove(file.path);
@@ -115,8 +114,7 @@ Status generate_data(const workload::Resolved& resolved, const std::string& fold
                      bool quiet, std::stop_token stop) {
   dataset::GeneratorOptions options = FB_TRY(generator_options(resolved.workload));
   options.threads = threads;
-  const auto store =
-      FB_TRY(emulate::open_data_store("local", folder, resolved.workload.storage));
+  const auto store = FB_TRY(emulate::open_data_store("local", folder, resolved.workload.storage));
   const auto progress = [&](const dataset::GeneratorProgress& now) {
     if (!quiet) show_progress(progress_text(now));
   };

@@ -22,7 +22,8 @@ Result<workload::Resolved> resolve_arguments(const Arguments& arguments);
 // folder, or s3://BUCKET/PREFIX.
 Result<std::string> data_folder(const Arguments& arguments, const workload::Resolved& resolved);
 
-// The command line again, ready for a shell, but for the flags named; values of secret keys are ***.
+// The command line again, ready for a shell, but for the flags named; values of secret keys are
+// ***.
 std::string command_line(const Arguments& arguments,
                          std::span<const std::string_view> without = {});
 

@@ -429,9 +429,9 @@ class Run {
 
   Status save(uint64_t epoch, uint64_t step) {
     if (!checkpoints_)
-      checkpoints_ = CheckpointWriter::open(FB_TRY(open_checkpoint_store()),
-                                            workload_.model.size_bytes,
-                                            workload_.checkpoint.fsync, workload_.train.seed);
+      checkpoints_ =
+          CheckpointWriter::open(FB_TRY(open_checkpoint_store()), workload_.model.size_bytes,
+                                 workload_.checkpoint.fsync, workload_.train.seed);
     const int64_t start = clock_.now_ns();
     CheckpointRecord record = FB_TRY(checkpoints_->save(epoch, step, stop_));
     record.start = static_cast<double>(start - start_ns_) * kNano;

@@ -256,8 +256,7 @@ CURL* HttpLoop::Impl::new_handle() {
   curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, kNameCacheSeconds);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
-  if (!options_.ca_file.empty())
-    curl_easy_setopt(easy, CURLOPT_CAINFO, options_.ca_file.c_str());
+  if (!options_.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, options_.ca_file.c_str());
   if (!options_.is_proxied) curl_easy_setopt(easy, CURLOPT_PROXY, "");
   if (!signature_.empty()) {
     curl_easy_setopt(easy, CURLOPT_AWS_SIGV4, signature_.c_str());
@@ -273,15 +272,17 @@ void HttpLoop::Impl::prepare(Transfer& transfer) {
   const HttpRequest& request = transfer.request;
   CURL* easy = transfer.easy;
   const bool has_body = request.method == "PUT" || request.method == "POST";
-  // Undoes what the request before asked for; forgetting a body makes it a POST, so that comes first.
+  // Undoes what the request before asked for; forgetting a body makes it a POST, so that comes
+  // first.
   curl_easy_setopt(easy, CURLOPT_POSTFIELDS, nullptr);
   curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
   curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, nullptr);
   if (request.method == "HEAD") curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
   if (has_body) {
     curl_easy_setopt(easy, CURLOPT_POST, 1L);
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDS,
-                     request.body.empty() ? "" : reinterpret_cast<const char*>(request.body.data()));
+    curl_easy_setopt(
+        easy, CURLOPT_POSTFIELDS,
+        request.body.empty() ? "" : reinterpret_cast<const char*>(request.body.data()));
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
                      static_cast<curl_off_t>(request.body.size()));
   }
@@ -307,9 +308,9 @@ void HttpLoop::Impl::activate(Transfer& transfer) {
   transfer.is_unwanted = false;
   transfer.moved_ns = now_ns();
   transfer.moved_bytes = 0;
-  tick_due_ns_ = std::min(
-      tick_due_ns_, transfer.moved_ns + std::clamp(transfer.request.stall_timeout_ns / 4,
-                                                   kTickMinNs, kTickMaxNs));
+  tick_due_ns_ =
+      std::min(tick_due_ns_, transfer.moved_ns + std::clamp(transfer.request.stall_timeout_ns / 4,
+                                                            kTickMinNs, kTickMaxNs));
   if (idle_.empty()) {
     transfer.easy = new_handle();
   } else {
@@ -353,8 +354,8 @@ void HttpLoop::Impl::take_finished() {
     const CURLcode code = message->data.result;
     Transfer* transfer = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
-    std::string words = transfer->words[0] != '\0' ? transfer->words.data()
-                                                    : curl_easy_strerror(code);
+    std::string words =
+        transfer->words[0] != '\0' ? transfer->words.data() : curl_easy_strerror(code);
     HttpEnd how = end_of(code);
     // An answer without a body never comes to the first byte of it.
     if (how == HttpEnd::kWhole && !transfer->is_head_told) {
@@ -454,8 +455,7 @@ size_t HttpLoop::Impl::on_body(char* data, size_t size, size_t count, void* self
   }
   if (transfer.is_unwanted) return 0;
   const size_t bytes = size * count;
-  const bool is_wanted =
-      transfer.receiver->body({reinterpret_cast<const std::byte*>(data), bytes});
+  const bool is_wanted = transfer.receiver->body({reinterpret_cast<const std::byte*>(data), bytes});
   return is_wanted ? bytes : 0;
 }
 
@@ -473,8 +473,8 @@ int HttpLoop::Impl::on_socket(CURL* /*easy*/, curl_socket_t fd, int what, void* 
 
 int HttpLoop::Impl::on_timer(CURLM* /*multi*/, long timeout_ms, void* self) {
   auto& loop = *static_cast<Impl*>(self);
-  loop.curl_due_ns_ = timeout_ms < 0 ? std::numeric_limits<int64_t>::max()
-                                     : now_ns() + timeout_ms * kNsPerMs;
+  loop.curl_due_ns_ =
+      timeout_ms < 0 ? std::numeric_limits<int64_t>::max() : now_ns() + timeout_ms * kNsPerMs;
   return 0;
 }
 

@@ -33,8 +33,7 @@ class S3Store final : public Store {
     const int depth = std::clamp(options.depth, 1, client_->config().connections);
     return std::unique_ptr<ReadQueue>(std::make_unique<S3Queue>(*client_, depth));
   }
-  Result<size_t> read_at(std::string_view path, uint64_t offset,
-                         std::span<std::byte> out) override;
+  Result<size_t> read_at(std::string_view path, uint64_t offset, std::span<std::byte> out) override;
   Result<std::unique_ptr<Writer>> create(std::string_view path) override;
   Status remove(std::string_view path) override;
   Result<uint64_t> free_bytes() override { return UINT64_MAX; }
@@ -160,8 +159,7 @@ Status S3Store::remove(std::string_view path) {
 
 Result<std::unique_ptr<Store>> open(std::string_view root, const OptionValues& values) {
   const S3Config config = FB_TRY(read_s3_config(root, values, process_surroundings()));
-  return std::unique_ptr<Store>(
-      std::make_unique<S3Store>(FB_TRY(S3Client::open(config))));
+  return std::unique_ptr<Store>(std::make_unique<S3Store>(FB_TRY(S3Client::open(config))));
 }
 
 }  // namespace

@@ -174,12 +174,12 @@ std::string redirect_target(std::string_view from, std::string_view location) {
   if (!is_http || is_downgrade || place.find('@') != std::string_view::npos) return "";
   QueryItems items;
   if (question < url.size()) {
-    for (const std::string_view item : base::split(std::string_view(url).substr(question + 1), '&')) {
+    for (const std::string_view item :
+         base::split(std::string_view(url).substr(question + 1), '&')) {
       if (item.empty()) continue;
       const size_t equals = std::min(item.find('='), item.size());
-      items.emplace_back(
-          percent_decode(item.substr(0, equals), false),
-          percent_decode(item.substr(std::min(equals + 1, item.size())), false));
+      items.emplace_back(percent_decode(item.substr(0, equals), false),
+                         percent_decode(item.substr(std::min(equals + 1, item.size())), false));
     }
   }
   std::string out(place);

@@ -50,8 +50,7 @@ std::string base64(std::span<const std::byte> bytes) {
     const size_t count = std::min<size_t>(3, bytes.size() - i);
     for (size_t j = 0; j < 3; ++j)
       word = (word << 8) | (j < count ? static_cast<uint32_t>(bytes[i + j]) : 0U);
-    for (size_t j = 0; j < 4; ++j)
-      out += j <= count ? kLetters[(word >> (18 - 6 * j)) & 63] : '=';
+    for (size_t j = 0; j < 4; ++j) out += j <= count ? kLetters[(word >> (18 - 6 * j)) & 63] : '=';
   }
   return out;
 }

@@ -144,7 +144,8 @@ void S3Call::end(HttpEnd how, const std::string& problem) {
   if (how == HttpEnd::kWhole || how == HttpEnd::kRefused) return client.answered(*this);
   Error error = fail(ErrorCode::kIo, "{}: {}: {}", name(), client.config().endpoint.text(),
                      client.without_secrets(problem));
-  // Nobody has answered yet: the address is wrong, or the server is down, and waiting tells no more.
+  // Nobody has answered yet: the address is wrong, or the server is down, and waiting tells no
+  // more.
   const bool is_down = how == HttpEnd::kUnreachable && !client.was_reached_;
   if (how == HttpEnd::kUntrusted)
     error.message += "; ca_file or AWS_CA_BUNDLE names further certificates to trust";
@@ -236,9 +237,9 @@ int64_t S3Client::pause_ns(const S3Call& call) {
            static_cast<int64_t>(random_.uniform() * static_cast<double>(config_.backoff_ns));
   }
   const int doublings = std::min(call.tries_ - 1, 20);
-  const double longest = std::min(static_cast<double>(kPauseMaxNs),
-                                  static_cast<double>(config_.backoff_ns) *
-                                      static_cast<double>(int64_t{1} << doublings));
+  const double longest =
+      std::min(static_cast<double>(kPauseMaxNs), static_cast<double>(config_.backoff_ns) *
+                                                     static_cast<double>(int64_t{1} << doublings));
   return static_cast<int64_t>(longest * (0.5 + 0.5 * random_.uniform()));
 }
 
@@ -295,8 +296,8 @@ Error S3Client::error_of(const S3Call& call, bool& may_retry) const {
   const int status = call.head_.status;
   const ServerError server = parse_server_error(call.error_body_).value_or(ServerError{});
   const std::string& code = server.code;
-  const std::string where = fmt::format("s3://{} at {}", config_.place.bucket,
-                                        config_.endpoint.text());
+  const std::string where =
+      fmt::format("s3://{} at {}", config_.place.bucket, config_.endpoint.text());
   const auto say = [&](ErrorCode kind, const std::string& text) {
     return fail(kind, "{}: {}", call.name(), text);
   };
@@ -304,13 +305,12 @@ Error S3Client::error_of(const S3Call& call, bool& may_retry) const {
   if (!server.message.empty()) words += ": " + server.message;
   words = without_secrets(words);
 
-  const std::string region = without_secrets(std::string(
-      server.region.empty() ? call.head_.field("x-amz-bucket-region") : server.region));
+  const std::string region = without_secrets(
+      std::string(server.region.empty() ? call.head_.field("x-amz-bucket-region") : server.region));
   const bool is_elsewhere = !region.empty() && region != config_.region;
   if (code == "NoSuchBucket")
     return say(ErrorCode::kNotFound, fmt::format("NoSuchBucket: there is no bucket {}", where));
-  if (status == 404)
-    return say(ErrorCode::kNotFound, fmt::format("No such object in {}", where));
+  if (status == 404) return say(ErrorCode::kNotFound, fmt::format("No such object in {}", where));
   if ((status == 301 || status == 400) && is_elsewhere)
     return say(ErrorCode::kInvalidArgument,
                fmt::format("the bucket {} lies in region {}, not {}: set region={}", where, region,

@@ -121,11 +121,12 @@ std::string first_of(std::initializer_list<std::string> candidates) {
 Error no_credentials(const Sources& sources) {
   for (const char* key : {"credential_process", "sso_session", "sso_start_url", "role_arn"})
     if (!sources.profile(key).empty())
-      return fail(ErrorCode::kInvalidArgument,
-                  "storage 's3': profile '{}' gets its keys by {}, which is not supported: put them "
-                  "into AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (`aws "
-                  "configure export-credentials --format env` prints them)",
-                  sources.profile_name(), key);
+      return fail(
+          ErrorCode::kInvalidArgument,
+          "storage 's3': profile '{}' gets its keys by {}, which is not supported: put them "
+          "into AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN (`aws "
+          "configure export-credentials --format env` prints them)",
+          sources.profile_name(), key);
   return fail(
       ErrorCode::kInvalidArgument,
       "storage 's3': no credentials. Looked for: storage.storage_options of the workload; "
@@ -237,9 +238,8 @@ S3Surroundings process_surroundings() {
             const size_t slash = path.rfind('/');
             const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
             const auto store = FB_TRY(open_store("local", folder));
-            const auto bytes = FB_TRY(
-                read_file(*store, path.substr(slash == std::string::npos ? 0 : slash + 1),
-                          kProfileFileMax));
+            const auto bytes = FB_TRY(read_file(
+                *store, path.substr(slash == std::string::npos ? 0 : slash + 1), kProfileFileMax));
             return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
           }};
 }

@@ -30,12 +30,12 @@ struct S3Config {
   S3Credentials credentials;
   std::string ca_file;  // "" = the system's
   int connections = 0;
-  uint64_t part_bytes = 0;   // of uploads in parts
-  int upload_parts = 0;      // of one upload, at once
-  uint64_t range_bytes = 0;  // a longer read is made of several requests
-  int attempts_max = 0;      // of one request
-  int64_t retry_time_ns = 0;     // no new attempt after that
-  int64_t backoff_ns = 0;        // before the second attempt; doubles
+  uint64_t part_bytes = 0;    // of uploads in parts
+  int upload_parts = 0;       // of one upload, at once
+  uint64_t range_bytes = 0;   // a longer read is made of several requests
+  int attempts_max = 0;       // of one request
+  int64_t retry_time_ns = 0;  // no new attempt after that
+  int64_t backoff_ns = 0;     // before the second attempt; doubles
   int64_t connect_timeout_ns = 0;
   int64_t stall_timeout_ns = 0;  // without a byte
   bool verify_md5 = false;

@@ -80,9 +80,8 @@ TEST(S3Config, OptionsComeBeforeTheEnvironmentBeforeProfiles) {
 
 TEST(S3Config, ProfilesNameServersToo) {
   World world;
-  world.variables = {{"AWS_PROFILE", "other"},
-                     {"AWS_SHARED_CREDENTIALS_FILE", "/c"},
-                     {"AWS_CONFIG_FILE", "/p"}};
+  world.variables = {
+      {"AWS_PROFILE", "other"}, {"AWS_SHARED_CREDENTIALS_FILE", "/c"}, {"AWS_CONFIG_FILE", "/p"}};
   world.files = {{"/c", kCredentials}, {"/p", kProfiles}};
   const S3Config config = world.read().take();
   EXPECT_EQ(config.credentials.access_key_id, "AKO");
@@ -90,7 +89,8 @@ TEST(S3Config, ProfilesNameServersToo) {
   EXPECT_TRUE(config.is_path_style);
   EXPECT_THAT(world.read({{"profile", "none"}}).error().message,
               AllOf(HasSubstr("no profile 'none'"), HasSubstr("/c"), HasSubstr("/p")));
-  EXPECT_THAT(world.read({{"profile", "process"}}).error().message, HasSubstr("export-credentials"));
+  EXPECT_THAT(world.read({{"profile", "process"}}).error().message,
+              HasSubstr("export-credentials"));
 }
 
 TEST(S3Config, WithoutKeysItSaysWhereItLooked) {
@@ -98,9 +98,8 @@ TEST(S3Config, WithoutKeysItSaysWhereItLooked) {
   world.variables = {{"HOME", "/h"}};
   const Error error = world.read().error();
   EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
-  EXPECT_THAT(error.message,
-              AllOf(HasSubstr("AWS_ACCESS_KEY_ID"), HasSubstr("/h/.aws/credentials"),
-                    HasSubstr("storage_options"), HasSubstr("anonymous=true")));
+  EXPECT_THAT(error.message, AllOf(HasSubstr("AWS_ACCESS_KEY_ID"), HasSubstr("/h/.aws/credentials"),
+                                   HasSubstr("storage_options"), HasSubstr("anonymous=true")));
   EXPECT_TRUE(world.read({{"anonymous", "true"}})->credentials.is_anonymous);
   EXPECT_THAT(world.read({{"access_key_id", "a"}}).error().message, HasSubstr("go together"));
 }

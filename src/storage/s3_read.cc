@@ -162,8 +162,10 @@ S3Call::Verdict S3Read::Range::judge(Status& error) {
                    "{}: changed since it was indexed: it was replaced while it was read", path);
       return Verdict::kDone;
     case Trouble::kIgnoredRange:
-      error = fail(ErrorCode::kUnsupported, "{}: the server sends the whole object where bytes {} "
-                   "and on were asked for: it knows no ranges", path, first_byte() + got_);
+      error = fail(ErrorCode::kUnsupported,
+                   "{}: the server sends the whole object where bytes {} "
+                   "and on were asked for: it knows no ranges",
+                   path, first_byte() + got_);
       return Verdict::kDone;
     case Trouble::kWrongRange:
       error = fail(ErrorCode::kCorruption,
@@ -309,9 +311,9 @@ void S3Read::end() {
   if (is_past_end_ || (out_.status.ok() && is_total_known_ && read_.to_end && total_ != end))
     out_.status = changed_error(read_, total_);
   if (out_.status.ok() && out_.bytes != read_.length)
-    out_.status = fail(ErrorCode::kCorruption,
-                       "{}: changed since it was indexed: it was replaced while it was read",
-                       read_.path);
+    out_.status =
+        fail(ErrorCode::kCorruption,
+             "{}: changed since it was indexed: it was replaced while it was read", read_.path);
   out_.ended_ns = now_ns();
   on_done_(*this);
 }

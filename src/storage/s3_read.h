@@ -45,13 +45,13 @@ class S3Read {
   std::vector<std::unique_ptr<Range>> ranges_;  // the first range_count_ are in use
   size_t range_count_ = 0;
   size_t running_ = 0;
-  std::string etag_;       // of the object that the first answer came from
-  uint64_t total_ = 0;     // its length
+  std::string etag_;    // of the object that the first answer came from
+  uint64_t total_ = 0;  // its length
   bool is_total_known_ = false;
   bool is_size_wanted_ = false;  // a range began behind the end
   bool is_changed_ = false;
   bool is_past_end_ = false;
-  uint64_t visited_ = 0;   // bytes that the visitor has seen
+  uint64_t visited_ = 0;  // bytes that the visitor has seen
   int restarts_ = 0;
 };
 

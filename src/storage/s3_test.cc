@@ -1,15 +1,57 @@
 // The s3 store against a server that checks signatures and misbehaves when told to.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
 #include "storage/s3_test_support.h"
 
+extern char** environ;
+
 namespace forebay::storage {
+
+FakeS3Process::FakeS3Process(std::vector<std::string> arguments) {
+  std::array<int, 2> in{};
+  std::array<int, 2> out{};
+  EXPECT_EQ(::pipe2(in.data(), O_CLOEXEC), 0);
+  EXPECT_EQ(::pipe2(out.data(), O_CLOEXEC), 0);
+  std::vector<std::string> words = {"/usr/bin/python3",
+                                    base::source_folder() + "/tests/s3/fake_s3.py"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, in[0], 0);
+  posix_spawn_file_actions_adddup2(&actions, out[1], 1);
+  EXPECT_EQ(::posix_spawn(&process_, argv[0], &actions, nullptr, argv.data(), environ), 0);
+  posix_spawn_file_actions_destroy(&actions);
+  ::close(in[0]);
+  ::close(out[1]);
+  input_ = sys::ScopedFd(in[1]);
+  const sys::ScopedFd output(out[0]);
+  char c = 0;
+  while (::read(output.get(), &c, 1) == 1 && c != '\n') port_ += c;
+  EXPECT_FALSE(port_.empty()) << "the test server did not start";
+}
+
+void FakeS3Process::stop() {
+  if (process_ <= 0) return;
+  ::kill(process_, SIGKILL);
+  ::waitpid(process_, nullptr, 0);
+  process_ = 0;
+}
+
 namespace {
 
 using testing::AllOf;
@@ -40,8 +82,8 @@ class S3Test : public testing::Test {
 
 TEST_F(S3Test, KeysWithOddLettersAreSignedListedAndRead) {
   const auto store = server_.open("data/pre fix/ü+%");
-  const std::string paths[] = {"a b", "a+b",  "100%", "ä/ö", "x=y&z", "~tilde-_.", "%41",
-                               "q?r", "s#t",  "u;v",  "(w)", "a'b\"c", "<&>", "tab\there"};
+  const std::string paths[] = {"a b", "a+b", "100%", "ä/ö", "x=y&z",  "~tilde-_.", "%41",
+                               "q?r", "s#t", "u;v",  "(w)", "a'b\"c", "<&>",       "tab\there"};
   for (const std::string& path : paths) {
     put(*store, path, "content of " + path);
     EXPECT_EQ(get(*store, path), "content of " + path);
@@ -332,7 +374,8 @@ TEST_F(S3Test, UploadsThatAreNotPublishedAreTakenBack) {
     const auto writer = store->create("f").take();
     ASSERT_TRUE(writer->append(bytes_of(random_text(11 * kMiB))).ok());
   }
-  EXPECT_THAT(server_.requests(), Contains(testing::StartsWith("DELETE /data/root/f?uploadId=up%2B")));
+  EXPECT_THAT(server_.requests(),
+              Contains(testing::StartsWith("DELETE /data/root/f?uploadId=up%2B")));
   EXPECT_EQ(store->stat("f").error().code, ErrorCode::kNotFound);
 }
 
@@ -362,8 +405,8 @@ TEST_F(S3Test, SmallPutsThatWereDamagedAreRefused) {
 TEST_F(S3Test, RedirectsAreFollowedAndSignedForTheirTarget) {
   const FakeS3 target;
   put(*target.open(), "f", "from the target");
-  server_.set_faults(fmt::format(
-      R"([{{"kind": "redirect", "location": "{}", "times": 100}}])", target.endpoint()));
+  server_.set_faults(fmt::format(R"([{{"kind": "redirect", "location": "{}", "times": 100}}])",
+                                 target.endpoint()));
   const auto store = server_.open();
   std::string out(15, '.');
   const Completion done = read(*store, "f", out);
@@ -373,9 +416,8 @@ TEST_F(S3Test, RedirectsAreFollowedAndSignedForTheirTarget) {
   EXPECT_THAT(paths_of(store->list("").take()), ElementsAre("f"));
   put(*store, "new name", "sent on");
   EXPECT_EQ(get(*target.open(), "new name"), "sent on");
-  server_.set_faults(
-      fmt::format(R"([{{"kind": "redirect", "location": "{}", "times": 100}}])",
-                  server_.endpoint()));
+  server_.set_faults(fmt::format(R"([{{"kind": "redirect", "location": "{}", "times": 100}}])",
+                                 server_.endpoint()));
   EXPECT_THAT(read(*store, "f", out).status.error().message, HasSubstr("leads nowhere"));
 }
 
@@ -387,7 +429,8 @@ TEST_F(S3Test, CertificatesAreVerified) {
   const std::string key = folder / "key.pem";
   const std::string command =
       "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext "
-      "subjectAltName=IP:127.0.0.1 -keyout " + key + " -out " + cert + " 2>/dev/null";
+      "subjectAltName=IP:127.0.0.1 -keyout " +
+      key + " -out " + cert + " 2>/dev/null";
   if (std::system(command.c_str()) != 0) GTEST_SKIP() << "no openssl program to make a certificate";
   const FakeS3 tls({"--tls", cert, key});
   const Error refused = tls.open()->list("").error();

@@ -107,8 +107,8 @@ TEST(S3Xml, WhatIsNotWholeIsRefused) {
 }
 
 TEST(S3Xml, ErrorsAndUploads) {
-  const auto error =
-      parse_server_error("<Error><Code>NoSuchKey</Code><Message>m</Message><Region>r</Region></Error>");
+  const auto error = parse_server_error(
+      "<Error><Code>NoSuchKey</Code><Message>m</Message><Region>r</Region></Error>");
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, "NoSuchKey");
   EXPECT_EQ(error->region, "r");

@@ -177,10 +177,14 @@ std::string complete_upload_xml(const std::vector<std::string>& etags) {
     // An ETag is opaque: what a server put into it must not become markup.
     std::string etag;
     for (const char c : etags[i]) {
-      if (c == '&') etag += "&amp;";
-      else if (c == '<') etag += "&lt;";
-      else if (c == '"') etag += "&quot;";
-      else etag += c;
+      if (c == '&')
+        etag += "&amp;";
+      else if (c == '<')
+        etag += "&lt;";
+      else if (c == '"')
+        etag += "&quot;";
+      else
+        etag += c;
     }
     xml += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", i + 1, etag);
   }

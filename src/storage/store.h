@@ -168,8 +168,8 @@ struct Driver {
   std::span<const StoreOption> options;
   // `root` is a local path for drivers on the file system, "s3://BUCKET/PREFIX" for object stores,
   // and a label for the others.
-  Result<std::unique_ptr<Store>> (*open)(std::string_view root, const OptionValues& options) =
-      nullptr;
+  Result<std::unique_ptr<Store>> (*open)(std::string_view root,
+                                         const OptionValues& options) = nullptr;
   // In its place for drivers that stand on another: that one is opened first, from the option
   // `over`.
   Result<std::unique_ptr<Store>> (*wrap)(std::unique_ptr<Store> over,

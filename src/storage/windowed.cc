@@ -26,7 +26,8 @@ Result<size_t> WindowedStore::read_at(std::string_view path, uint64_t offset,
   };
   for (const Window& window : windows_) {
     const uint64_t end = window.offset + window.bytes.size();
-    const bool is_there = offset >= window.offset && (offset + out.size() <= end || window.is_to_end);
+    const bool is_there =
+        offset >= window.offset && (offset + out.size() <= end || window.is_to_end);
     if (is_there && !window.bytes.empty()) return take_from(window);
   }
   Window& window = windows_[next_];

@@ -1,9 +1,10 @@
-// A view of another store whose small reads of one file share requests: what is asked for comes with
-// its neighbourhood, and the next read near it costs nothing.
+// A view of another store whose small reads of one file share requests: what is asked for comes
+// with its neighbourhood, and the next read near it costs nothing.
 //
 // For looking into files of a far store, where a request costs milliseconds and its bytes little:
-// directories and headers are read in dozens of small steps. One thread at a time; what it remembers
-// of a file may be stale by the time another is read and back. The store must outlive the view.
+// directories and headers are read in dozens of small steps. One thread at a time; what it
+// remembers of a file may be stale by the time another is read and back. The store must outlive the
+// view.
 #pragma once
 
 #include <array>
@@ -25,8 +26,7 @@ class WindowedStore final : public Store {
   Result<std::unique_ptr<ReadQueue>> open_queue(QueueOptions options) override {
     return over_.open_queue(std::move(options));
   }
-  Result<size_t> read_at(std::string_view path, uint64_t offset,
-                         std::span<std::byte> out) override;
+  Result<size_t> read_at(std::string_view path, uint64_t offset, std::span<std::byte> out) override;
   Result<std::unique_ptr<Writer>> create(std::string_view path) override {
     return over_.create(path);
   }

@@ -20,7 +20,8 @@ TEST(WindowedStore, AnyRangeIsTheStoresOwn) {
     for (const size_t size : {size_t{1}, size_t{22}, size_t{4096}, size_t{100'000}}) {
       std::string out(size, '.');
       std::string expected = offset < content.size() ? content.substr(offset, size) : "";
-      ASSERT_EQ(*view.read_at("f", offset, writable(out)), expected.size()) << offset << " " << size;
+      ASSERT_EQ(*view.read_at("f", offset, writable(out)), expected.size())
+          << offset << " " << size;
       EXPECT_TRUE(out.substr(0, expected.size()) == expected) << offset << " " << size;
       std::string three(5, '.');
       EXPECT_EQ(*view.read_at("short", 1, writable(three)), 2u);

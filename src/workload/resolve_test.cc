@@ -283,7 +283,8 @@ TEST_F(Files, NeverShowsSecrets) {
   EXPECT_EQ(resolved.workload.storage.secret_access_key, "hunter2");
   for (const char* text : {"storage.storage_options.secret_access_key=hunter2",
                            "storage={storage_options: {secret_access_key: hunter2}}"})
-    EXPECT_THAT(shown_override(text), testing::AllOf(Not(HasSubstr("hunter2")), HasSubstr("***"))) << text;
+    EXPECT_THAT(shown_override(text), testing::AllOf(Not(HasSubstr("hunter2")), HasSubstr("***")))
+        << text;
   EXPECT_EQ(shown_override("train.epochs=2"), "train.epochs=2");
   const auto broken = resolve("demo", {"storage.storage_options.secret_access_key=[hunter2"});
   EXPECT_THAT(broken.error().message, Not(HasSubstr("hunter2")));
@@ -354,10 +355,9 @@ TEST(Resolve, RefusesShardedStatesOnlyWhenTheyWouldBeSaved) {
 }
 
 TEST(Resolve, RefusesFormatsAndStoresOfLaterVersionsByName) {
-  for (const char* text :
-       {"dataset.format=hdf5", "dataset.format=parquet", "dataset.compression=xz",
-        "reader.read_type=memory", "reader.data_loader=synthetic",
-        "reader.reader_classname=a.b.C"}) {
+  for (const char* text : {"dataset.format=hdf5", "dataset.format=parquet",
+                           "dataset.compression=xz", "reader.read_type=memory",
+                           "reader.data_loader=synthetic", "reader.reader_classname=a.b.C"}) {
     const auto resolved = resolve("demo", {text});
     ASSERT_FALSE(resolved.ok()) << text;
     EXPECT_EQ(resolved.error().code, ErrorCode::kUnsupported);

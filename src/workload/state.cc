@@ -209,7 +209,8 @@ Status State::apply_override(std::string_view text, size_t number) {
   Node node;
   node.kind = Node::Kind::kScalar;  // "key=" sets an empty text
   if (!value.empty())
-    node = FB_TRY(parse_document(value, fmt::format("{} '{}'", source.label, shown_override(text))));
+    node =
+        FB_TRY(parse_document(value, fmt::format("{} '{}'", source.label, shown_override(text))));
   FB_TRY(split_tight_pairs(node, source.label));
   return visit(std::string(key), node, source);
 }
