@@ -3,15 +3,9 @@
 // One thread. The process ends with the object, and with this process however that ends.
 #pragma once
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
 #include <latch>
 #include <memory>
 #include <string>
@@ -24,53 +18,35 @@
 #include "storage/store_test_support.h"
 #include "sys/file.h"
 
-extern char** environ;
-
 namespace forebay::storage {
+
+// The server's process; s3_test.cc starts it.
+class FakeS3Process {
+ public:
+  explicit FakeS3Process(std::vector<std::string> arguments);
+  ~FakeS3Process() { stop(); }
+  FakeS3Process(const FakeS3Process&) = delete;
+  FakeS3Process& operator=(const FakeS3Process&) = delete;
+  void stop();
+  const std::string& port() const { return port_; }
+
+ private:
+  int process_ = 0;
+  sys::ScopedFd input_;  // its end is the server's end
+  std::string port_;
+};
 
 class FakeS3 {
  public:
   static constexpr const char* kSecret = "secret/TEST+key";
 
-  explicit FakeS3(std::vector<std::string> arguments = {}) {
-    std::array<int, 2> in{};
-    std::array<int, 2> out{};
-    EXPECT_EQ(::pipe2(in.data(), O_CLOEXEC), 0);
-    EXPECT_EQ(::pipe2(out.data(), O_CLOEXEC), 0);
-    const std::string script = base::source_folder() + "/tests/s3/fake_s3.py";
-    std::vector<std::string> words = {"/usr/bin/python3", script};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    std::vector<char*> argv;
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    EXPECT_EQ(::posix_spawn(&process_, argv[0], &actions, nullptr, argv.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-    ::close(in[0]);
-    ::close(out[1]);
-    input_ = sys::ScopedFd(in[1]);
-    const sys::ScopedFd output(out[0]);
-    char c = 0;
-    while (::read(output.get(), &c, 1) == 1 && c != '\n') port_ += c;
-    EXPECT_FALSE(port_.empty()) << "the test server did not start";
-    is_tls_ = !arguments.empty() && arguments[0] == "--tls";
-  }
-  ~FakeS3() { stop(); }
-  FakeS3(const FakeS3&) = delete;
-  FakeS3& operator=(const FakeS3&) = delete;
+  explicit FakeS3(std::vector<std::string> arguments = {})
+      : is_tls_(!arguments.empty() && arguments[0] == "--tls"), process_(std::move(arguments)) {}
 
-  void stop() {
-    if (process_ <= 0) return;
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-    process_ = 0;
-  }
+  void stop() { process_.stop(); }
 
   std::string endpoint() const {
-    return fmt::format("{}://127.0.0.1:{}", is_tls_ ? "https" : "http", port_);
+    return fmt::format("{}://127.0.0.1:{}", is_tls_ ? "https" : "http", process_.port());
   }
   OptionValues hidden(OptionValues further = {}) const {
     OptionValues out = {{"endpoint", endpoint()},
@@ -152,10 +128,8 @@ class FakeS3 {
     std::latch done{1};
   };
 
-  pid_t process_ = 0;
-  sys::ScopedFd input_;  // its end is the server's end
-  std::string port_;
-  bool is_tls_ = false;
+  const bool is_tls_;
+  FakeS3Process process_;
 };
 
 }  // namespace forebay::storage

@@ -170,11 +170,13 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.flush()
             if kind == "stall":
                 time.sleep(fault.get("seconds", 1))
+            self.close_connection = True
             if kind == "reset":
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                                            struct.pack("ii", 1, 0))
-            self.close_connection = True
-            self.connection.close() if kind == "reset" else self.connection.shutdown(socket.SHUT_RDWR)
+                self.connection.close()
+            else:
+                self.connection.shutdown(socket.SHUT_RDWR)
             return
         self.wfile.write(body)
         self.wfile.flush()
@@ -306,7 +308,8 @@ class Handler(BaseHTTPRequestHandler):
             sums = b"".join(hashlib.md5(parts[n][1]).digest() for n in numbers)
             etag = f'"{hashlib.md5(sums).hexdigest()}-{len(numbers)}"'
             objects[key] = (whole, etag, time.time(), None)
-        text = f"<CompleteMultipartUploadResult><ETag>{escape(etag)}</ETag></CompleteMultipartUploadResult>"
+        text = (f"<CompleteMultipartUploadResult><ETag>{escape(etag)}</ETag>"
+                "</CompleteMultipartUploadResult>")
         self.answer(200, text.encode(), (), fault)
 
     def list(self, objects, fault):
@@ -328,7 +331,8 @@ class Handler(BaseHTTPRequestHandler):
         token = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if more else ""
         encoding = "<EncodingType>url</EncodingType>" if "encoding-type" in self.query else ""
         text = (f'<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>{rows}{encoding}'
-                f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>{token}</ListBucketResult>")
+                f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>{token}"
+                "</ListBucketResult>")
         self.answer(200, text.encode(), [("Content-Type", "application/xml")], fault)
 
     def get(self, found, fault):
@@ -349,7 +353,8 @@ class Handler(BaseHTTPRequestHandler):
         if first >= len(content):
             return self.refuse(416, "InvalidRange")
         shift = 1 if fault and fault["kind"] == "wrong_range" else 0
-        headers.append(("Content-Range", f"bytes {first + shift}-{last + shift}/{len(content) + shift}"))
+        told = f"bytes {first + shift}-{last + shift}/{len(content) + shift}"
+        headers.append(("Content-Range", told))
         self.answer(206, content[first:last + 1], headers, fault)
 
 

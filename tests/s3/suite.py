@@ -104,8 +104,8 @@ class S3rver:
         os.mkdir(os.path.join(work, "s3rver"))
         # Without the legacy provider every listing of more than one page is an error 500.
         self.process = subprocess.Popen(
-            ["node", program, "-d", os.path.join(work, "s3rver"), "-a", "127.0.0.1", "-p", str(port),
-             "-s", "--configure-bucket", "data"],
+            ["node", program, "-d", os.path.join(work, "s3rver"), "-a", "127.0.0.1", "-p",
+             str(port), "-s", "--configure-bucket", "data"],
             env=dict(os.environ, NODE_OPTIONS="--openssl-legacy-provider"),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_until(lambda: answers(port), 60, "s3rver")
@@ -257,7 +257,8 @@ storage:
         secret = f"storage.storage_options.secret_access_key={self.server.secret}"
         self.good("run", "w.yaml", secret, "storage.storage_type=aistore", "--out", "r4", "--quiet",
                   **nothing)
-        need("secret_access_key=***" in self.result("r4")["command"], "no masked key in the command")
+        command = self.result("r4")["command"]
+        need("secret_access_key=***" in command, f"the key is not masked: {command}")
 
     def case_profiles_are_read(self):
         os.makedirs(os.path.join(self.work, ".aws"), exist_ok=True)
@@ -315,7 +316,8 @@ storage:
         self.refused(["NoSuchBucket", "s3://missing"], "inspect", "s3://missing/x")
         self.refused(["names no bucket"], "inspect", "s3://")
         self.refused(["names no bucket"], "run", "demo", "--data", "s3://")
-        self.refused(["did you mean 's3'"], "run", "demo", "--storage", "s33", "--data", "s3://data")
+        self.refused(["did you mean 's3'"], "run", "demo", "--storage", "s33", "--data",
+                     "s3://data")
         self.refused(["is a secret"], "run", "demo", "--data", "s3://data/gen", "--storage",
                      "s3:secret_access_key=hunter2hunter2")
         self.refused(["page cache"], "run", "demo", "--data", "s3://data/gen", "--cache", "cold")
