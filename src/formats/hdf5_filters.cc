@@ -88,11 +88,12 @@ constexpr size_t kLzfLiteralsMax = 32;
 // the first n are spoilt.
 void copy_lzf(std::byte* to, size_t distance, size_t n, size_t room) {
   constexpr size_t kStep = 16;
+  const std::byte* from = to - distance;
   if (distance < kStep || room < n + kStep) {
-    for (size_t i = 0; i < n; ++i) to[i] = to[i - distance];  // repeats itself
+    for (size_t i = 0; i < n; ++i) to[i] = from[i];  // repeats itself
     return;
   }
-  for (size_t i = 0; i < n; i += kStep) std::memcpy(to + i, to + i - distance, kStep);
+  for (size_t i = 0; i < n; i += kStep) std::memcpy(to + i, from + i, kStep);
 }
 
 }  // namespace
