@@ -112,9 +112,9 @@ Result<workload::Resolved> resolved_workload(const Arguments& flags, const DlioC
 // Everything but the run.
 Result<int> show(const DlioCommandLine& line) {
   std::string text;
-  if (line.action == Action::kHelp) {
+  if (line.action == Action::kShowHelp) {
     text = dlio_help();
-  } else if (line.action == Action::kVersion) {
+  } else if (line.action == Action::kShowVersion) {
     text = fmt::format("dlio_benchmark (Forebay) {}\n", kVersion);
   } else {
     const DlioConfig config = FB_TRY(compose_dlio_config(line, std::time(nullptr)));
@@ -139,7 +139,7 @@ Result<DlioJob> read_job(const DlioCommandLine& line) {
 
 Result<int> dlio_benchmark(std::span<const char* const> words) {
   const Result<DlioCommandLine> line = parse_dlio_command_line(words);
-  if (line.ok() && line->action != Action::kRun) return show(*line);
+  if (line.ok() && line->action != Action::kEmulate) return show(*line);
   sys::StopSignal signal;
   // Mistakes too are found in there: of several processes one reports them.
   return with_processes(signal.token(), [&](cluster::World& world) -> Result<int> {
@@ -156,7 +156,7 @@ Result<int> dlio_benchmark(std::span<const char* const> words) {
 
 Result<int> dlio_benchmark_query(std::span<const char* const> words) {
   const DlioCommandLine line = FB_TRY(parse_dlio_command_line(words));
-  if (line.action != Action::kRun) return show(line);
+  if (line.action != Action::kEmulate) return show(line);
   const DlioConfig config = FB_TRY(compose_dlio_config(line, std::time(nullptr)));
   const Arguments flags = FB_TRY(run_arguments(line));
   const workload::Resolved resolved = FB_TRY(resolved_workload(flags, config));

@@ -136,8 +136,8 @@ class Parser {
 
   Status apply(std::string_view name, const std::string& value) {
     using Action = DlioCommandLine::Action;
-    if (name == "--help") made_.action = Action::kHelp;
-    if (name == "--version") made_.action = Action::kVersion;
+    if (name == "--help") made_.action = Action::kShowHelp;
+    if (name == "--version") made_.action = Action::kShowVersion;
     if (name == "--info") made_.action = Action::kShowInfo;
     if (name == "--resolve") made_.is_resolved = true;
     if (name == "--config-dir") made_.config_dir = value;

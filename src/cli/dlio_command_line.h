@@ -14,8 +14,8 @@
 namespace forebay::cli {
 
 struct DlioCommandLine {
-  enum class Action { kRun, kHelp, kVersion, kShowConfig, kShowInfo };
-  Action action = Action::kRun;
+  enum class Action { kEmulate, kShowHelp, kShowVersion, kShowConfig, kShowInfo };
+  Action action = Action::kEmulate;
   std::string shown = "job";  // kShowConfig: job | hydra | all
   std::string package;        // kShowConfig: the part that is shown; "" = all
   bool is_resolved = false;   // kShowConfig: interpolations replaced
