@@ -5,8 +5,8 @@
 namespace forebay::cli {
 
 std::span<const Command* const> commands() {
-  static constexpr std::array<const Command*, 7> kCommands{
-      &kGenerate, &kInspect, &kRun, &kCompare, &kList, &kHelp, &kCompletion};
+  static constexpr std::array<const Command*, 8> kCommands{
+      &kGenerate, &kInspect, &kSize, &kRun, &kCompare, &kList, &kHelp, &kCompletion};
   return kCommands;
 }
 

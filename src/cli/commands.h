@@ -10,6 +10,7 @@ namespace forebay::cli {
 
 extern const Command kGenerate;
 extern const Command kInspect;
+extern const Command kSize;
 extern const Command kRun;
 extern const Command kCompare;
 extern const Command kList;

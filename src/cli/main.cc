@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/dlio_command.h"
 #include "cli/help.h"
 #include "cli/version.h"
 
@@ -40,8 +41,16 @@ Result<int> run_words(std::span<const char* const> words) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error that print() reports
   const std::span<const char* const> words(argv + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0));
-  const forebay::Result<int> code = forebay::cli::run_words(words);
+  // Links of other names to this program stand for DLIO's programs.
+  std::string_view name = argc > 0 ? argv[0] : "forebay";
+  name.remove_prefix(name.rfind('/') + 1);
+  const bool is_query = name == "dlio_benchmark_query";
+  const bool is_benchmark = name == "dlio_benchmark";
+  if (!is_query && !is_benchmark) name = "forebay";
+  const forebay::Result<int> code = is_query       ? forebay::cli::dlio_benchmark_query(words)
+                                    : is_benchmark ? forebay::cli::dlio_benchmark(words)
+                                                   : forebay::cli::run_words(words);
   if (code.ok()) return *code;
-  forebay::cli::talk(fmt::format("forebay: {}\n", code.error().message));
+  forebay::cli::talk(fmt::format("{}: {}\n", name, code.error().message));
   return forebay::cli::exit_code_of(code.error());
 }

@@ -8,12 +8,14 @@
 #include "cli/console.h"
 #include "cli/processes.h"
 #include "cli/result_folder.h"
+#include "cli/run_options.h"
 #include "cli/stop_deadline.h"
 #include "cli/version.h"
 #include "cli/workload_arguments.h"
 #include "dataset/generator.h"
 #include "emulate/data_source.h"
 #include "emulate/find_max.h"
+#include "emulate/rules.h"
 #include "emulate/runner.h"
 #include "report/inspection.h"
 #include "report/json.h"
@@ -38,11 +40,12 @@ constexpr std::array<Positional, 2> kPositionals{{
     {.name = "KEY=VALUE", .summary = "overrides, for example reader.batch_size=8", .repeats = true},
 }};
 
-constexpr std::array<Flag, 17> kFlags{{
+constexpr std::array<Flag, 18> kFlags{{
     {.name = "--data",
      .value = "DIR",
      .summary = "the data set's folder",
      .detail =
+         "A folder, or s3://BUCKET/PREFIX of an object store. "
          "Without it, storage.storage_root and dataset.data_folder of the workload say where. "
          "A folder that holds train/ and valid/ is used as DLIO uses it; any other folder is "
          "read whole, with its subfolders."},
@@ -93,6 +96,13 @@ constexpr std::array<Flag, 17> kFlags{{
      .summary = "per accelerator; 0 = as the workload says",
      .detail =
          "The workload says the larger of reader.read_threads and reader.computation_threads."},
+    {.name = "--rules",
+     .value = "NAME",
+     .summary = "check the run against MLPerf Storage's rules",
+     .detail =
+         "Lists each violation; the run is valid (for the closed division), open, or invalid. "
+         "An invalid run ends with exit code 3.",
+     .choices = kRuleSets},
     kCompatFlag,
     {.name = "--no-barrier", .summary = "accelerators do not meet after each step"},
     {.name = "--out", .value = "DIR", .summary = "result folder (default: results/WORKLOAD-NNNN)"},
@@ -142,8 +152,10 @@ class Console : public emulate::Observer {
   int accelerators_ = 1;
 };
 
-Result<emulate::RunOptions> read_options(const Arguments& arguments,
-                                         const workload::Resolved& resolved) {
+}  // namespace
+
+Result<emulate::RunOptions> read_run_options(const Arguments& arguments,
+                                             const workload::Resolved& resolved) {
   emulate::RunOptions options;
   options.data = FB_TRY(data_folder(arguments, resolved));
   options.storage = *arguments.get("--storage");
@@ -161,9 +173,13 @@ Result<emulate::RunOptions> read_options(const Arguments& arguments,
   options.payload = *arguments.get("--payload");
   options.cache = *arguments.get("--cache");
   if (resolved.compat == workload::Compat::kMlpsV3) {  // what that program always does
+    const bool is_mounted = resolved.workload.storage.storage_type.ends_with("_fs") &&
+                            !emulate::is_synthetic(resolved.workload);
     if (!arguments.has("--payload")) options.payload = "bytes";
-    if (!arguments.has("--cache")) options.cache = "cold";
+    if (!arguments.has("--cache") && is_mounted) options.cache = "cold";
   }
+  if (const auto rules = arguments.get("--rules"))
+    options.rules = emulate::rule_set_name(*emulate::rule_set_from_name(*rules));
   options.on_error = *arguments.get("--on-error");
   if (arguments.has("--errors-max"))
     options.errors_max =
@@ -172,9 +188,13 @@ Result<emulate::RunOptions> read_options(const Arguments& arguments,
   return options;
 }
 
+namespace {
+
 int exit_code_of(const emulate::RunResult& result) {
   if (result.is_interrupted) return kExitInterrupted;
   if (!result.error.empty()) return kExitFailed;
+  if (result.rules && result.rules->outcome == emulate::RulesReport::Outcome::kInvalid)
+    return kExitGateNotMet;
   const auto outcome = result.verdict.outcome;
   const bool is_met = outcome == emulate::Verdict::Outcome::kPass ||
                       outcome == emulate::Verdict::Outcome::kNotMeasured;
@@ -279,7 +299,8 @@ Result<int> run_once(const Arguments& arguments, emulate::RunRequest& request,
   return console.code();
 }
 
-// workflow.generate_data, and the pause that storage.post_generation_settle_seconds asks for.
+}  // namespace
+
 Status make_data(const emulate::RunRequest& request, bool quiet, std::stop_token stop) {
   FB_TRY(generate_data(request.resolved, request.options.data, 0, quiet, stop, request.world));
   const double settle = request.resolved.workload.storage.post_generation_settle_seconds;
@@ -290,6 +311,8 @@ Status make_data(const emulate::RunRequest& request, bool quiet, std::stop_token
     return fail(ErrorCode::kCancelled, "stopped while waiting for the storage to settle");
   return {};
 }
+
+namespace {
 
 Status check_combination(const Arguments& arguments, const workload::Workload& workload) {
   if (!workload.workflow.train)
@@ -337,7 +360,7 @@ Result<int> run_here(const Arguments& arguments, emulate::RunRequest request,
 Result<emulate::RunRequest> read_request(const Arguments& arguments) {
   emulate::RunRequest request;
   request.resolved = FB_TRY(resolve_arguments(arguments));
-  request.options = FB_TRY(read_options(arguments, request.resolved));
+  request.options = FB_TRY(read_run_options(arguments, request.resolved));
   request.version = kVersion;
   request.command = command_line(arguments);
   static constexpr std::array<std::string_view, 4> kReplaced{"--accelerators", "--out", "--trace",
@@ -366,20 +389,19 @@ Result<int> run(const Arguments& arguments) {
 
 }  // namespace
 
-const Command kRun{
-    .name = "run",
-    .group = "measure",
-    .summary = "run a workload here",
-    .detail =
-        "Emulates a training job: accelerators take batches, wait for each other "
-        "and \"compute\" for the workload's time, while the loader reads, checks "
-        "and decodes real files. Exit code 0: the AU meets metric.au, or there "
-        "was none to judge; 3: it does not, or more than 1 % of the samples were bad; 130: "
-        "interrupted, the partial result is written. Under mpirun all processes run one job "
-        "(docs/concepts/hosts.md).",
-    .positionals = kPositionals,
-    .flags = kFlags,
-    .run = run,
-    .examples = kExamples};
+const Command kRun{.name = "run",
+                   .group = "measure",
+                   .summary = "run a workload here",
+                   .detail =
+                       "Emulates a training job: accelerators take batches, wait for each other "
+                       "and \"compute\" for the workload's time, while the loader reads, checks "
+                       "and decodes real files. Exit code 0: the AU meets metric.au, or there "
+                       "was none to judge; 3: it does not, more than 1 % of the samples were bad, "
+                       "or --rules finds the run invalid; 130: interrupted, the partial result is "
+                       "written. Under mpirun all processes run one job (docs/concepts/hosts.md).",
+                   .positionals = kPositionals,
+                   .flags = kFlags,
+                   .run = run,
+                   .examples = kExamples};
 
 }  // namespace forebay::cli

@@ -12,6 +12,7 @@
 #include "cli/console.h"
 #include "cluster/world.h"
 #include "dataset/generator.h"
+#include "emulate/data_store.h"
 #include "storage/store.h"
 
 namespace forebay::cli {
@@ -161,16 +162,18 @@ Result<std::string> data_folder(const Arguments& arguments, const workload::Reso
     if (given->empty()) return fail(ErrorCode::kInvalidArgument, "--data needs a folder, not ''");
     return *given;
   }
-  const std::string& folder = resolved.workload.dataset.data_folder;
-  const std::string& root = resolved.workload.storage.storage_root;
-  if (folder.starts_with('/') || root.empty() || root == "./" || root == ".") return folder;
-  return root.ends_with('/') ? root + folder : root + "/" + folder;
+  return data_folder(resolved.workload);
+}
+
+Result<std::string> data_folder(const workload::Workload& workload) {
+  return emulate::place_of(workload.dataset.data_folder, workload.storage);
 }
 
 std::string command_line(const Arguments& arguments, std::span<const std::string_view> without) {
   std::string text = "forebay " + std::string(arguments.command().name);
   for (const Positional& positional : arguments.command().positionals)
-    for (const std::string& value : arguments.all(positional.name)) text += " " + quoted(value);
+    for (const std::string& value : arguments.all(positional.name))
+      text += " " + quoted(workload::shown_override(value));
   for (const Flag& flag : arguments.command().flags) {
     const bool left_out = std::find(without.begin(), without.end(), flag.name) != without.end();
     if (!arguments.has(flag.name) || left_out) continue;
@@ -183,14 +186,15 @@ std::string command_line(const Arguments& arguments, std::span<const std::string
 Status remove_data(const workload::Resolved& resolved, const std::string& folder) {
   const dataset::GeneratorOptions options = FB_TRY(generator_options(resolved));
   const dataset::GeneratorPlan plan = FB_TRY(dataset::plan_generation(options));
-  const auto store = FB_TRY(storage::open_store("local", folder));
+  const auto store = FB_TRY(emulate::open_data_store("local", folder, resolved.workload.storage));
   uint64_t removed = 0;
   for (const formats::FileSpec& file : plan.files) {
     Status gone = store->remove(file.path);
     if (!gone.ok() && gone.error().code != ErrorCode::kNotFound) return gone;
     removed += gone.ok() ? 1 : 0;
-    if (options.format->index_path != nullptr)
-      store->remove(options.format->index_path(file.path)).ignore("only some formats have one");
+    if (options.format->side_paths == nullptr) continue;
+    for (const std::string& side : options.format->side_paths(file.path))
+      store->remove(side).ignore("compressed files have none");
   }
   talk(fmt::format("{}: {} files removed (dataset.keep_files: False)\n", folder, removed));
   return {};
@@ -212,8 +216,15 @@ Status generate_data(const workload::Resolved& resolved, const std::string& fold
     FB_TRY(all.meet(0, end.get_token()));
     return {};
   };
-  const auto store = FB_TRY(storage::open_store("local", folder));
+  const auto store = FB_TRY(emulate::open_data_store("local", folder, resolved.workload.storage));
+  bool is_noted = false;
   const auto progress = [&](const dataset::GeneratorProgress& now) {
+    if (now.files_replaced > 0 && !is_noted)
+      talk(
+          fmt::format("note    {}: {} files of these names have another size than asked for and "
+                      "are replaced\n",
+                      folder, base::format_count(now.files_replaced)));
+    is_noted = true;
     all.post(posted_progress(now));
     if (!quiet) show_progress(progress_text(sum_of_progress(all.posted())));
   };

@@ -21,6 +21,7 @@ class World;
 namespace forebay::cli {
 
 constexpr std::array<std::string_view, 3> kCompats{"dlio-main", "mlps-v2.0", "mlps-v3.0"};
+constexpr std::array<std::string_view, 4> kRuleSets{"mlperf-v2.0", "mlperf-v3.0", "v2.0", "v3.0"};
 constexpr Flag kCompatFlag{
     .name = "--compat",
     .value = "NAME",
@@ -36,10 +37,14 @@ constexpr Flag kCompatFlag{
 // The workload and its overrides from the positionals WORKLOAD and KEY=VALUE, under --compat.
 Result<workload::Resolved> resolve_arguments(const Arguments& arguments);
 
-// --data (kInvalidArgument when empty), or storage.storage_root joined with dataset.data_folder.
+// --data (kInvalidArgument when empty), or what the workload says: a folder, or s3://BUCKET/PREFIX.
 Result<std::string> data_folder(const Arguments& arguments, const workload::Resolved& resolved);
 
-// The command line again, ready for a shell, but for the flags named.
+// storage.storage_root joined with dataset.data_folder.
+Result<std::string> data_folder(const workload::Workload& workload);
+
+// The command line again, ready for a shell, but for the flags named; values of secret keys are
+// ***.
 std::string command_line(const Arguments& arguments,
                          std::span<const std::string_view> without = {});
 

@@ -7,10 +7,10 @@
 #include <array>
 #include <map>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "base/error.h"
-#include "base/text.h"
 
 namespace forebay::dataset {
 namespace {
@@ -22,14 +22,6 @@ constexpr size_t kHeadBytes = 64;     // enough for Format::recognises
 
 std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
-}
-
-// Lower case, without dot; "" for "README" and ".DS_Store".
-std::string extension_of(std::string_view path) {
-  const std::string_view name = base_name(path);
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos || dot == 0) return {};
-  return base::to_lower(name.substr(dot + 1));
 }
 
 bool has_extension(const formats::Format& format, std::string_view extension) {
@@ -97,6 +89,17 @@ std::string patterns(const formats::Format* format) {
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
+// The files beside the chosen ones that say where their samples are are no strays.
+void drop_side_files(const formats::Format& format, const storage::Listing& listing,
+                     const std::vector<size_t>& chosen, std::vector<size_t>& strays) {
+  if (format.side_paths == nullptr || strays.empty()) return;
+  std::unordered_set<std::string> sides;
+  for (const size_t file : chosen)
+    for (std::string& side : format.side_paths(listing.files[file].path))
+      sides.insert(std::move(side));
+  std::erase_if(strays, [&](size_t file) { return sides.contains(listing.files[file].path); });
+}
+
 // What was there instead of samples.
 std::string findings(const storage::Listing& listing, const std::vector<size_t>& strays,
                      const std::vector<size_t>& empties) {
@@ -156,7 +159,7 @@ Result<Discovery> discover(storage::Store& store, const IndexOptions& options,
   std::vector<const Group*> group_of(listing.files.size());
   std::vector<size_t> empties, strays, chosen;
   for (size_t i = 0; i < listing.files.size(); ++i) {
-    Group& group = groups[extension_of(listing.files[i].path)];
+    Group& group = groups[formats::extension_of(listing.files[i].path)];
     group_of[i] = &group;
     if (listing.files[i].size == 0) continue;
     if (group.count < kFilesProbed) group.probes[group.count] = i;
@@ -184,6 +187,7 @@ Result<Discovery> discover(storage::Store& store, const IndexOptions& options,
                 folder.empty() ? store.describe() : fmt::format("{}/{}", store.describe(), folder),
                 patterns(found.format), findings(listing, strays, empties));
 
+  drop_side_files(*found.format, listing, chosen, strays);
   sort_as_dlio(listing, folder, chosen);
   if (chosen.size() > options.files_max) {
     found.files_beyond_max = chosen.size() - options.files_max;

@@ -26,13 +26,16 @@ size_t digits(uint64_t n) {
   return std::to_string(n).size();
 }
 
-// <split>/[<k>/]<prefix>_<i>_of_<N>.<format>, k = i mod subfolders.
+// <split>/[<k>/]<prefix>_<i>_of_<N>.<format>[.<packed>], k = i mod subfolders.
 std::string file_path(const GeneratorOptions& options, std::string_view split, uint64_t index,
                       uint64_t count, uint64_t subfolders) {
   std::string path = fmt::format("{}/", split);
   if (subfolders > 1) path += fmt::format("{:0{}}/", index % subfolders, digits(subfolders));
-  return path + fmt::format("{}_{:0{}}_of_{}.{}", options.file_prefix, index, digits(count), count,
-                            options.format->name);
+  path += fmt::format("{}_{:0{}}_of_{}.{}", options.file_prefix, index, digits(count), count,
+                      options.format->name);
+  if (options.format->name_suffix != nullptr)
+    path += options.format->name_suffix(options.common.compression);
+  return path;
 }
 
 Status check_numbers(const GeneratorOptions& options) {
@@ -65,6 +68,7 @@ Status check_names(const GeneratorOptions& options) {
     return fail(ErrorCode::kInvalidArgument, "no format to generate files in");
   if (options.format->write == nullptr)
     return fail(ErrorCode::kUnsupported, "format {} cannot be written", options.format->name);
+  FB_TRY(formats::check_compression(*options.format, options.common.compression));
   if (options.file_prefix.find_first_of(std::string_view("/\0", 2)) != std::string::npos)
     return fail(ErrorCode::kInvalidArgument, "file prefix '{}': must not hold '/'",
                 options.file_prefix);

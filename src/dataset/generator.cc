@@ -38,20 +38,20 @@ using Sizes = std::unordered_map<std::string, uint64_t>;
 
 struct Work {
   size_t file = 0;            // in the plan
-  bool is_side_only = false;  // the data file is whole, its side file is missing
-  bool had_side = false;      // an older side file must not outlive the data it describes
+  bool is_side_only = false;  // the data file is whole, a side file of it is missing
+  bool had_side = false;      // older side files must not outlive the data they describe
 };
 
 struct WorkList {
   std::vector<Work> items;
-  uint64_t files_kept = 0, bytes = 0;
+  uint64_t files_kept = 0, files_replaced = 0, bytes = 0;
   uint64_t files = 0;                             // of this process, kept ones included
   uint64_t missing_files = 0, missing_bytes = 0;  // of all processes: they share the space
 };
 
 // Compressed files have no records to point at.
 bool has_side_files(const formats::Format& format, const GeneratorPlan& plan) {
-  return format.index_path != nullptr && format.index_text != nullptr && !plan.files.empty() &&
+  return format.side_paths != nullptr && format.write_side != nullptr && !plan.files.empty() &&
          plan.files.front().compression == formats::Compression::kNone;
 }
 
@@ -71,13 +71,29 @@ Result<Sizes> existing_sizes(storage::Store& store, const formats::Format& forma
   Sizes sizes;
   FB_TRY(add_sizes(store, "train", sizes));
   FB_TRY(add_sizes(store, "valid", sizes));
-  if (has_side_files(format, plan)) {
-    const std::string side = format.index_path(plan.files.front().path);
+  if (!has_side_files(format, plan)) return sizes;
+  for (const std::string& side : format.side_paths(plan.files.front().path)) {
     const std::string folder = side.substr(0, side.find('/'));
-    if (folder != "train" && folder != "valid" && folder != side)
-      FB_TRY(add_sizes(store, folder, sizes));
+    if (folder == "train" || folder == "valid" || folder == side) continue;
+    FB_TRY(add_sizes(store, folder, sizes));
+    break;  // side files of one format lie together
   }
   return sizes;
+}
+
+struct Sides {
+  bool are_whole = true;  // none is missing: they too get their names when they are complete
+  bool any = false;
+};
+
+Sides find_sides(const formats::Format& format, const formats::FileSpec& spec, const Sizes& sizes) {
+  Sides sides;
+  for (const std::string& side : format.side_paths(spec.path)) {
+    const bool is_there = sizes.contains(side);
+    sides.any = sides.any || is_there;
+    sides.are_whole = sides.are_whole && is_there;
+  }
+  return sides;
 }
 
 // Whether the format's estimate is the size it writes, found out by writing one file into nothing.
@@ -106,10 +122,10 @@ Result<WorkList> find_work(storage::Store& store, const formats::Format& format,
         is_exact = FB_TRY(is_estimate_exact(format, spec, store.capabilities().can_patch));
       is_whole = !*is_exact;
     }
-    const bool had_side = has_sides && sizes.contains(format.index_path(spec.path));
+    const Sides sides = has_sides ? find_sides(format, spec, sizes) : Sides();
     const bool is_mine = i % static_cast<size_t>(world_size) == static_cast<size_t>(rank);
     work.files += is_mine ? 1 : 0;
-    if (is_whole && (had_side || !has_sides)) {
+    if (is_whole && sides.are_whole) {
       work.files_kept += is_mine ? 1 : 0;
       continue;
     }
@@ -117,7 +133,8 @@ Result<WorkList> find_work(storage::Store& store, const formats::Format& format,
     if (!is_whole) work.missing_bytes += expected;
     if (!is_mine) continue;
     if (!is_whole) work.bytes += expected;
-    work.items.push_back({.file = i, .is_side_only = is_whole, .had_side = had_side});
+    if (!is_whole && found != sizes.end()) ++work.files_replaced;
+    work.items.push_back({.file = i, .is_side_only = is_whole, .had_side = sides.any});
   }
   return work;
 }
@@ -165,7 +182,8 @@ class Run {
   void finish_files();
   Status make_file(const Work& work);
   Status finish_file(Unnamed& file);
-  Status write_side_file(const formats::FileSpec& spec);
+  Status write_side_files(const formats::FileSpec& spec);
+  Status remove_side_files(const formats::FileSpec& spec);
   void keep_error(Status status, const Work& work);
   void miss_thread(bool makes, const Error& error);
   void thread_ended() {
@@ -201,6 +219,7 @@ GeneratorProgress Run::snapshot() const {
   return {.files_done = work_.files_kept + files_finished_.load(std::memory_order_relaxed),
           .files_total = work_.files,
           .files_kept = work_.files_kept,
+          .files_replaced = work_.files_replaced,
           .bytes_written = bytes_written_.load(std::memory_order_relaxed),
           .bytes_total = bytes_expected_.load(std::memory_order_relaxed),
           .seconds = static_cast<double>(base::monotonic_clock().now_ns() - start_ns_) * 1e-9};
@@ -248,7 +267,7 @@ void Run::finish_files() {
 Status Run::make_file(const Work& work) {
   const formats::FileSpec& spec = plan_.files[work.file];
   if (work.is_side_only) {
-    FB_TRY(write_side_file(spec));
+    FB_TRY(write_side_files(spec));
     files_finished_.fetch_add(1, std::memory_order_relaxed);
     return {};
   }
@@ -268,24 +287,31 @@ Status Run::make_file(const Work& work) {
 Status Run::finish_file(Unnamed& file) {
   const formats::FileSpec& spec = plan_.files[file.work.file];
   if (is_synced_) FB_TRY(file.writer->sync());
-  if (file.work.had_side) {
-    Status removed = store_.remove(format_.index_path(spec.path));
-    if (!removed.ok() && removed.error().code != ErrorCode::kNotFound) return removed;
-  }
+  if (file.work.had_side) FB_TRY(remove_side_files(spec));
   FB_TRY(file.writer->publish());
   file.writer.reset();
-  if (has_side_files(format_, plan_)) FB_TRY(write_side_file(spec));
+  if (has_side_files(format_, plan_)) FB_TRY(write_side_files(spec));
   files_finished_.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 
-Status Run::write_side_file(const formats::FileSpec& spec) {
-  const storage::FileInfo info = FB_TRY(store_.stat(spec.path));
-  const std::string text = FB_TRY(format_.index_text(store_, info));
-  const auto writer = FB_TRY(store_.create(format_.index_path(spec.path)));
-  FB_TRY(writer->append(std::as_bytes(std::span(text))));
-  if (is_synced_) FB_TRY(writer->sync());
-  return writer->publish();
+Status Run::remove_side_files(const formats::FileSpec& spec) {
+  for (const std::string& side : format_.side_paths(spec.path)) {
+    Status removed = store_.remove(side);
+    if (!removed.ok() && removed.error().code != ErrorCode::kNotFound) return removed;
+  }
+  return {};
+}
+
+Status Run::write_side_files(const formats::FileSpec& spec) {
+  const std::vector<std::string> sides = format_.side_paths(spec.path);
+  for (size_t which = 0; which < sides.size(); ++which) {
+    const auto writer = FB_TRY(store_.create(sides[which]));
+    FB_TRY(format_.write_side(*writer, spec, which));
+    if (is_synced_) FB_TRY(writer->sync());
+    FB_TRY(writer->publish());
+  }
+  return {};
 }
 
 Result<GeneratorProgress> Run::run(int threads,

@@ -45,6 +45,7 @@ struct GeneratorProgress {
   // Of this process's share.
   uint64_t files_done = 0, files_total = 0;  // kept from an earlier run count as done
   uint64_t files_kept = 0;                   // were there already and whole
+  uint64_t files_replaced = 0;               // were there with another size than asked for
   uint64_t bytes_written = 0, bytes_total = 0;
   double seconds = 0;
 };

@@ -249,7 +249,7 @@ TEST(Generator, WritesSideFilesAndReplacesMissingAndStaleOnes) {
   GeneratorOptions options = small("tfrecord", 3, 1);
   options.samples_per_file = 4;
   ASSERT_TRUE(generate_quietly(store, options).ok());
-  const std::string side = options.format->index_path("train/img_1_of_3.tfrecord");
+  const std::string side = options.format->side_paths("train/img_1_of_3.tfrecord").at(0);
   const StoreForTest::File whole = store.files.at(side);
   EXPECT_EQ(store.files.size(), 8u);
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/test_folder.h"
 #include "dataset/generator.h"
+#include "emulate/data_source.h"
 #include "emulate/find_max.h"
 #include "emulate/inspection.h"
 #include "emulate/metrics.h"
@@ -265,6 +266,24 @@ TEST_F(Runs, AStopKeepsWhatWasMeasured) {
   EXPECT_EQ(result->verdict.outcome, Verdict::Outcome::kIncomplete);
 }
 
+TEST_F(Runs, SamplesKeptInMemoryAreReadInTheFirstEpochOnly) {
+  generate(8);
+  for (const std::string payload : {"decode", "bytes"}) {
+    RunRequest asked = request({"train.epochs=3"}, 2);
+    asked.resolved.workload.reader.in_memory = true;
+    asked.options.payload = payload;
+    const RunResult result = run_ok(asked);
+    ASSERT_EQ(result.epochs.size(), 3u);
+    EXPECT_GT(result.epochs[0].file_bytes, 8u * 2000);
+    for (const size_t later : {1, 2}) {
+      EXPECT_EQ(result.epochs[later].file_bytes, 0u);
+      EXPECT_EQ(result.epochs[later].payload_bytes, result.epochs[0].payload_bytes);
+      EXPECT_EQ(result.epochs[later].samples, 8u);
+    }
+    EXPECT_THAT(result.warnings, testing::Contains(HasSubstr("kept in memory")));
+  }
+}
+
 TEST_F(Runs, TraceHoldsComputeAndWaits) {
   generate(8);
   trace::Recorder recorder(10000);
@@ -336,6 +355,49 @@ TEST(Metrics, SpreadNeedsTwoValuesForADeviation) {
   EXPECT_FALSE(spread_of(one, "").stdev.has_value());
   const std::vector<double> two{1, 3};
   EXPECT_DOUBLE_EQ(*spread_of(two, "").stdev, std::sqrt(2.0));
+}
+
+// --- Keys of the workload that the runner itself honours ---
+
+TEST_F(Runs, ReadNothingWithTheSyntheticLoader) {
+  RunRequest asked = request({"reader.data_loader=synthetic", "workflow.evaluation=True",
+                              "dataset.num_files_eval=4", "dataset.num_samples_per_file=3"});
+  asked.options.storage = synthetic_store(asked.resolved.workload);
+  const RunResult result = run_ok(asked);
+  EXPECT_EQ(result.error, "");
+  ASSERT_EQ(result.epochs.size(), 2u);
+  EXPECT_EQ(result.epochs[0].samples, 24u);
+  EXPECT_EQ(result.epochs[0].file_bytes, 24u);  // one byte stands for each sample
+  EXPECT_EQ(result.epochs[1].samples, 12u);
+  EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
+TEST_F(Runs, SaveOnesWhenTensorsShallNotBeRandom) {
+  generate(8);
+  for (const bool is_random : {false, true}) {
+    const std::string saves = folder_ + (is_random ? "/random" : "/ones");
+    const RunResult result = run_ok(request(
+        {"workflow.checkpoint=True", "checkpoint.checkpoint_folder=" + saves,
+         "model.model_size_bytes=5000", fmt::format("checkpoint.randomize_tensor={}", is_random)}));
+    ASSERT_EQ(result.checkpoints.size(), 1u);
+    std::ifstream file(saves + "/" + result.checkpoints[0].path, std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    ASSERT_EQ(bytes.size(), 5000u);
+    EXPECT_EQ(bytes == std::string(5000, '\1'), !is_random);
+  }
+}
+
+TEST(FormatOptions, NameTheColumnsThatAreReadUnlessAllAre) {
+  const auto columns = [](const std::string& text) {
+    const auto resolved =
+        workload::resolve("demo", {"dataset.format=parquet", "dataset.parquet.columns=" + text});
+    EXPECT_TRUE(resolved.ok()) << resolved.error().message;
+    return format_options(resolved->workload).columns;
+  };
+  EXPECT_THAT(columns("[{name: a}, {name: b, read: false}, {name: c}]"),
+              testing::ElementsAre("a", "c"));
+  EXPECT_THAT(columns("[{name: a}, {name: b}]"), testing::IsEmpty());
+  EXPECT_EQ(format_options(workload::resolve("dlrm_b200", {})->workload).columns.size(), 40u);
 }
 
 }  // namespace

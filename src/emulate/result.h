@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -109,6 +110,7 @@ struct EpochResult {
   Figure cpu_seconds_per_gb;
   trace::Histogram read_ns;
   std::vector<RankEpoch> ranks;
+  std::map<std::string, std::string> meminfo;  // of this process's host when the epoch ended
   std::vector<HostEpoch> hosts;
 };
 
@@ -141,6 +143,25 @@ struct Verdict {
   bool is_lower_bound = false;  // the storage was never the limit: at least so many
 };
 
+// Whether a run keeps the rules of MLPerf Storage.
+struct RulesReport {
+  enum class Outcome {
+    kValid,    // may be handed in to the closed division
+    kOpen,     // only to the open one
+    kInvalid,  // to neither
+  };
+  struct Finding {
+    Outcome outcome = Outcome::kInvalid;  // what it makes of the run
+    std::string rule;                     // "data set size", "parameters"
+    std::string text;                     // one sentence with the numbers
+  };
+  std::string rules;  // "mlperf-v2.0"
+  Outcome outcome = Outcome::kValid;
+  std::vector<Finding> findings;         // empty = valid
+  std::vector<std::string> notes;        // true, and no violation
+  std::vector<std::string> not_checked;  // what one run cannot tell
+};
+
 struct RunOptions {
   std::string data;               // folder
   std::string storage = "local";  // store spec
@@ -152,6 +173,7 @@ struct RunOptions {
   uint64_t errors_max = UINT64_MAX;
   int decode_threads = 0;  // per accelerator; 0 = reader.read_threads
   std::string out;         // result folder
+  std::string rules;       // check against these: "mlperf-v2.0"; "" = none
 };
 
 struct DatasetFacts {
@@ -179,6 +201,7 @@ struct RunResult {
   std::string command;
   workload::Resolved resolved;
   RunOptions options;
+  std::string store;              // what the store says of itself: of an object store, its address
   sys::Host host;                 // of process 0
   std::vector<HostResult> hosts;  // all of them, in the order of their first process
   int processes = 1;
@@ -207,6 +230,7 @@ struct RunResult {
   bool is_interrupted = false;
   std::string error;  // what ended the run early, or ""
   Verdict verdict;
+  std::optional<RulesReport> rules;  // when RunOptions::rules asks for it
 };
 
 }  // namespace forebay::emulate

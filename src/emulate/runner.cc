@@ -18,10 +18,12 @@
 #include "emulate/agreement.h"
 #include "emulate/checkpoint_writer.h"
 #include "emulate/data_source.h"
+#include "emulate/data_store.h"
 #include "emulate/epoch_part.h"
 #include "emulate/metrics.h"
 #include "emulate/packing.h"
 #include "emulate/page_cache_control.h"
+#include "emulate/rules.h"
 #include "emulate/schedule.h"
 #include "emulate/verdict.h"
 #include "loader/engine.h"
@@ -81,7 +83,12 @@ class Run {
     result_.started_at = utc_now();
     result_.started_unix_seconds = sys::unix_seconds();
     FB_TRY(meet_the_others());
-    store_ = FB_TRY(storage::open_store(options_.storage, options_.data));
+    if (is_object_place(options_.data) && options_.cache != "as-is")
+      return fail(ErrorCode::kInvalidArgument,
+                  "--cache {}: bytes from {} never come from the page cache", options_.cache,
+                  options_.data);
+    store_ = FB_TRY(open_data_store(options_.storage, options_.data, workload_.storage));
+    result_.store = store_->describe();
     note_store();
     train_ =
         FB_TRY(open_data_source(*store_, request_.resolved, options_.data, "train",
@@ -192,6 +199,8 @@ class Run {
                 {"--errors-max", fmt::format("{}", options_.errors_max)},
                 {"--decode-threads", fmt::format("{}", options_.decode_threads)},
                 {"--no-barrier", options_.barrier ? "off" : "on"},
+                {"--rules", options_.rules},
+                {"--compat", std::string(workload::compat_name(request_.resolved.compat))},
                 {"the workload", workload_.name}};
     for (const workload::Setting& setting : request_.resolved.settings)
       if (!setting.key.ends_with("_folder") && setting.key != "storage.storage_root")
@@ -504,6 +513,7 @@ class Run {
     std::vector<bool> has_told(hosts_.size());
     for (const EpochPart& part : parts) has_told[static_cast<size_t>(part.rank)] = true;
     EpochResult result = merge(std::move(parts), plan.included, hosts_);
+    result.meminfo = sys::meminfo();
     summarise_epoch(result, plan.has_compute, plan.has_barrier);
     dlio_epoch(result, plan.included.first, plan.steps - plan.included.last, plan.batch);
     result.is_complete = is_complete;
@@ -625,10 +635,17 @@ class Run {
     return cancelled != nullptr ? *cancelled : Status();
   }
 
+  Result<std::unique_ptr<storage::Store>> open_checkpoint_store() const {
+    std::string folder = workload_.checkpoint.checkpoint_folder;
+    if (workload_.storage.is_object_store() && !folder.starts_with('/'))
+      folder = FB_TRY(place_of(folder, workload_.storage));
+    return open_data_store("local", folder, workload_.storage);
+  }
+
   Status save(uint64_t epoch, uint64_t step) {
     if (!checkpoints_)
-      checkpoints_ = FB_TRY(CheckpointWriter::open(workload_.checkpoint, workload_.model.size_bytes,
-                                                   workload_.train.seed));
+      checkpoints_ = CheckpointWriter::open(FB_TRY(open_checkpoint_store()), workload_.checkpoint,
+                                            workload_.model.size_bytes, workload_.train.seed);
     const int64_t start = clock_.now_ns();
     CheckpointRecord record = FB_TRY(checkpoints_->save(epoch, step, stop_));
     record.start = static_cast<double>(start - start_ns_) * kNano;
@@ -686,6 +703,8 @@ class Run {
     summarise_run(result_);
     note_clocks();
     result_.verdict = judge(result_);
+    if (const auto rules = rule_set_from_name(options_.rules))
+      result_.rules = check_rules(result_, *rules);
   }
 
   void fill_own_part() {

@@ -5,11 +5,17 @@
 
 namespace forebay::formats {
 
+extern const Format kCsv;
+extern const Format kHdf5;
+extern const Format kIndexedBinary;
 extern const Format kJpeg;
+extern const Format kMmapIndexedBinary;
 extern const Format kNpy;
 extern const Format kNpz;
+extern const Format kParquet;
 extern const Format kPng;
 extern const Format kRaw;
+extern const Format kSynthetic;
 extern const Format kTfrecord;
 
 }  // namespace forebay::formats

@@ -5,6 +5,9 @@
 #include <cctype>
 #include <cstdint>
 #include <string>
+#include <utility>
+
+#include "base/error.h"
 
 namespace forebay::formats {
 namespace {
@@ -73,6 +76,19 @@ bool is_zlib(std::span<const std::byte> head) {
 
 bool is_lfs_pointer(std::span<const std::byte> head) {
   return starts_with(head, "version https://git-lfs.github.com/spec/");
+}
+
+Status refuse_lfs_pointer(std::span<const std::byte> head) {
+  if (!is_lfs_pointer(head)) return {};
+  return fail(ErrorCode::kCorruption,
+              "a git-lfs pointer, not the data; fetch it with 'git lfs pull'");
+}
+
+Error explain_lfs_pointer(ByteSource& source, Error error) {
+  const auto head = source.at(0, std::min<uint64_t>(source.size(), 64));
+  if (!head.ok()) return error;
+  Status refused = refuse_lfs_pointer(*head);
+  return refused.ok() ? error : Error(std::move(refused).error());
 }
 
 std::string_view content_kind(std::span<const std::byte> head) {

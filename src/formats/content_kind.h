@@ -5,6 +5,9 @@
 #include <span>
 #include <string_view>
 
+#include "forebay/result.h"
+#include "formats/byte_source.h"
+
 namespace forebay::formats {
 
 // "empty file", "git-lfs pointer", "text/html", "image/gif", ... from the first bytes; "unknown
@@ -16,5 +19,10 @@ bool is_png(std::span<const std::byte> head);
 bool is_gzip(std::span<const std::byte> head);
 bool is_zlib(std::span<const std::byte> head);  // a guess: the magic has only 11 fixed bits
 bool is_lfs_pointer(std::span<const std::byte> head);
+
+// kCorruption with the remedy when `head` begins what git-lfs leaves in the place of a file.
+Status refuse_lfs_pointer(std::span<const std::byte> head);
+// `error`, unless `source` is such a pointer: that explains more.
+Error explain_lfs_pointer(ByteSource& source, Error error);
 
 }  // namespace forebay::formats

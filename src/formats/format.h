@@ -97,7 +97,8 @@ struct FileIndex {
 struct FormatOptions {
   uint64_t samples_per_file = 1;  // expected; more than one makes npz and npy split their last axis
   uint64_t record_bytes = 0;      // raw: fixed record size; 0 = the file is one record
-  std::vector<std::string> columns{};  // parquet: those to read; empty = all
+  // parquet: columns to read, empty = all; hdf5: data sets of a record, empty = found by name
+  std::vector<std::string> columns{};
 };
 
 // A block after decoding. Immutable; safe to use from any thread.
@@ -190,16 +191,26 @@ struct Format {
   Status (*write)(storage::Writer& writer, bool can_patch, const FileSpec& spec);
   // Bytes that `write` will produce, exact where the format allows and an upper bound otherwise.
   uint64_t (*estimate_bytes)(const FileSpec& spec);
-  // Side file to write next to the data, as DLIO does (tfrecord: index/<split>/<name>.idx); nullptr
-  // when the format has none. Given the split-relative name of the data file.
-  std::string (*index_path)(std::string_view path);
-  Result<std::string> (*index_text)(storage::Store& store, const storage::FileInfo& file);
+  // What a file's name gets appended when it is compressed (".gz"); nullptr: nothing.
+  std::string_view (*name_suffix)(Compression compression) = nullptr;
+  // Paths of the files that lie beside a data file and say where its samples are; nullptr: none.
+  std::vector<std::string> (*side_paths)(std::string_view path) = nullptr;
+  // Writes the side file side_paths(path)[which] of the data file that `write` makes from `spec`.
+  // Compressed files have none.
+  Status (*write_side)(storage::Writer& writer, const FileSpec& spec, size_t which) = nullptr;
 };
+
+// kUnsupported, naming what the format takes, for a compression it does not have.
+Status check_compression(const Format& format, Compression compression);
 
 std::span<const Format* const> builtin_formats();
 // Null when there is none of that name; "jpg" finds jpeg.
 const Format* find_format(std::string_view name);
-// By content first, then by extension; null when nothing fits.
+// Lower case, without dot: "npz", and "csv.gz" where the name of a compressed file says both. Empty
+// for "README" and ".hidden".
+std::string extension_of(std::string_view path);
+// By content first, then by extension; null when nothing fits. A name such as "a.csv.gz" says more
+// than the content, which any format could be packed in.
 const Format* recognise_format(std::string_view path, std::span<const std::byte> head);
 
 }  // namespace forebay::formats

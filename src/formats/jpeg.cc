@@ -83,8 +83,6 @@ const Format kJpeg{.name = "jpeg",
                    },
                    .compressions = kCompressions,
                    .write = write,
-                   .estimate_bytes = estimate_bytes,
-                   .index_path = nullptr,
-                   .index_text = nullptr};
+                   .estimate_bytes = estimate_bytes};
 
 }  // namespace forebay::formats

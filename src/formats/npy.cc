@@ -21,19 +21,25 @@ bool recognises(std::span<const std::byte> head) {
          "\x93NUMPY";
 }
 
+Result<FileIndex> index_samples(ByteSource& source, uint64_t sample_count) {
+  const uint64_t size = source.size();
+  const auto preamble = FB_TRY(source.at(0, std::min<uint64_t>(size, kNpyPreambleBytes)));
+  const uint64_t data_offset = FB_TRY(npy_data_offset(preamble));
+  const auto head = FB_TRY(source.at(0, data_offset));
+  const NpyHeader header = FB_TRY(parse_npy_header(head));
+  if (header.data_bytes > size - header.data_offset)
+    return fail(ErrorCode::kCorruption, "truncated at byte {}: the array needs {} bytes", size,
+                header.data_bytes);
+  return index_array(header, 0, sample_count);
+}
+
 Result<FileIndex> index(storage::Store& store, const storage::FileInfo& file,
                         const FormatOptions& options) {
   if (options.samples_per_file <= 1) return FileIndex{};  // one sample whatever the header says
   StoreSource source(store, file);
-  const auto preamble =
-      FB_TRY(source.at(0, std::min<uint64_t>(file.size, kNpyPreambleBytes)).context(file.path));
-  const uint64_t data_offset = FB_TRY(npy_data_offset(preamble).context(file.path));
-  const auto head = FB_TRY(source.at(0, data_offset).context(file.path));
-  const NpyHeader header = FB_TRY(parse_npy_header(head).context(file.path));
-  if (header.data_bytes > file.size - header.data_offset)
-    return fail(ErrorCode::kCorruption, "{}: truncated at byte {}: the array needs {} bytes",
-                file.path, file.size, header.data_bytes);
-  return index_array(header, 0, options.samples_per_file).context(file.path);
+  auto result = index_samples(source, options.samples_per_file);
+  if (!result.ok()) result = explain_lfs_pointer(source, result.error());
+  return std::move(result).context(file.path);
 }
 
 class NpyReader : public Reader {
@@ -88,8 +94,6 @@ const Format kNpy{.name = "npy",
                   },
                   .compressions = kCompressions,
                   .write = write,
-                  .estimate_bytes = estimate_bytes,
-                  .index_path = nullptr,
-                  .index_text = nullptr};
+                  .estimate_bytes = estimate_bytes};
 
 }  // namespace forebay::formats

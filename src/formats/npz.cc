@@ -16,7 +16,7 @@
 namespace forebay::formats {
 namespace {
 
-constexpr Compression kCompressions[] = {Compression::kNone, Compression::kZip};
+constexpr Compression kCompressions[] = {Compression::kNone, Compression::kGzip, Compression::kZip};
 constexpr std::string_view kExtensions[] = {"npz"};
 
 bool recognises(std::span<const std::byte> head) {
@@ -68,7 +68,9 @@ Result<FileIndex> index(storage::Store& store, const storage::FileInfo& file,
                         const FormatOptions& options) {
   if (options.samples_per_file == 1) return FileIndex{};  // one sample: nothing to look up
   StoreSource source(store, file);
-  return index_members(source, options).context(file.path);
+  auto result = index_members(source, options);
+  if (!result.ok()) result = explain_lfs_pointer(source, result.error());
+  return std::move(result).context(file.path);
 }
 
 class NpzReader : public Reader {
@@ -151,8 +153,6 @@ const Format kNpz{.name = "npz",
                   },
                   .compressions = kCompressions,
                   .write = write_npz,
-                  .estimate_bytes = npz_bytes,
-                  .index_path = nullptr,
-                  .index_text = nullptr};
+                  .estimate_bytes = npz_bytes};
 
 }  // namespace forebay::formats

@@ -150,8 +150,6 @@ const Format kPng{.name = "png",
                   },
                   .compressions = kCompressions,
                   .write = write,
-                  .estimate_bytes = estimate_bytes,
-                  .index_path = nullptr,
-                  .index_text = nullptr};
+                  .estimate_bytes = estimate_bytes};
 
 }  // namespace forebay::formats

@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "formats/builtin.h"
+#include "formats/byte_source.h"
+#include "formats/content_kind.h"
 #include "formats/payload.h"
 
 namespace forebay::formats {
@@ -16,7 +18,7 @@ bool recognises(std::span<const std::byte> /*head*/) {
   return false;
 }  // any bytes could be raw
 
-Result<FileIndex> index(storage::Store& /*store*/, const storage::FileInfo& file,
+Result<FileIndex> index(storage::Store& store, const storage::FileInfo& file,
                         const FormatOptions& options) {
   const uint64_t record = options.record_bytes;
   FileIndex result;
@@ -24,11 +26,15 @@ Result<FileIndex> index(storage::Store& /*store*/, const storage::FileInfo& file
     if (file.size == 0) return fail(ErrorCode::kCorruption, "{}: empty file", file.path);
     return result;
   }
-  if (file.size == 0 || file.size % record != 0)
-    return fail(ErrorCode::kCorruption,
-                "{}: {} bytes are {} records of {} bytes and {} bytes of a partial record "
-                "(the record size is dataset.record_length_bytes or --record-bytes)",
-                file.path, file.size, file.size / record, record, file.size % record);
+  if (file.size == 0 || file.size % record != 0) {
+    StoreSource source(store, file);
+    const Error partial =
+        fail(ErrorCode::kCorruption,
+             "{} bytes are {} records of {} bytes and {} bytes of a partial record "
+             "(the record size is dataset.record_length_bytes or --record-bytes)",
+             file.size, file.size / record, record, file.size % record);
+    return Result<FileIndex>(explain_lfs_pointer(source, partial)).context(file.path);
+  }
   result.access = Access::kExtents;
   result.sample_count = file.size / record;
   result.extents.resize(result.sample_count);
@@ -46,6 +52,7 @@ class RawReader : public Reader {
     if (index.access == Access::kExtents && bytes.size() != record_bytes_)
       return fail(ErrorCode::kCorruption, "{}: record {}: truncated at byte {} of {}", path,
                   sample_in_file, bytes.size(), record_bytes_);
+    if (sample_in_file == 0) FB_TRY(refuse_lfs_pointer(bytes).context(std::string(path)));
     return Record{.encoding = Encoding::kRaw, .bytes = bytes};
   }
 
@@ -72,8 +79,6 @@ const Format kRaw{.name = "raw",
                   },
                   .compressions = kCompressions,
                   .write = write,
-                  .estimate_bytes = payload_bytes,
-                  .index_path = nullptr,
-                  .index_text = nullptr};
+                  .estimate_bytes = payload_bytes};
 
 }  // namespace forebay::formats

@@ -93,13 +93,21 @@ class TestingStore : public storage::Store {
   uint64_t bytes_read_ = 0;
 };
 
-// Writes one file by the format itself.
+// Writes one file, and those beside it, by the format itself.
 template <class FormatType>
 Status write_with(const FormatType& format, TestingStore& store, std::string_view path,
                   const auto& spec, bool can_patch = true) {
   const auto writer = FB_TRY(store.create(path));
   FB_TRY(format.write(*writer, can_patch, spec));
-  return writer->publish();
+  FB_TRY(writer->publish());
+  if (format.side_paths == nullptr) return {};
+  const std::vector<std::string> sides = format.side_paths(path);
+  for (size_t which = 0; which < sides.size(); ++which) {
+    const auto side = FB_TRY(store.create(sides[which]));
+    FB_TRY(format.write_side(*side, spec, which));
+    FB_TRY(side->publish());
+  }
+  return {};
 }
 
 }  // namespace forebay::formats

@@ -116,7 +116,9 @@ const Format kTfrecord{.name = "tfrecord",
                        .compressions = kCompressions,
                        .write = write_tfrecord,
                        .estimate_bytes = tfrecord_bytes,
-                       .index_path = tfrecord_index_path,
-                       .index_text = tfrecord_index_text};
+                       .side_paths = [](std::string_view path) -> std::vector<std::string> {
+                         return {tfrecord_index_path(path)};
+                       },
+                       .write_side = write_tfrecord_index};
 
 }  // namespace forebay::formats

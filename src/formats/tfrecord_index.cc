@@ -75,9 +75,7 @@ Result<FileIndex> index_frames(ByteSource& source) {
   if (head.empty()) return fail(ErrorCode::kCorruption, "empty file");
   const bool has_frame = head.size() >= kFrameHeaderBytes && parse_frame_header(head).ok();
   if (!has_frame) {
-    if (is_lfs_pointer(head))
-      return fail(ErrorCode::kCorruption,
-                  "a git-lfs pointer, not the data; fetch it with 'git lfs pull'");
+    FB_TRY(refuse_lfs_pointer(head));
     if (is_gzip(head) || is_zlib(head)) return index_compressed(source);
   }
   FileIndex index{.access = Access::kExtents};
@@ -183,14 +181,6 @@ std::vector<Extent> parse_tfrecord_index(std::string_view text, uint64_t file_by
   }
   if (offset != file_bytes) return {};
   return extents;
-}
-
-Result<std::string> tfrecord_index_text(storage::Store& store, const storage::FileInfo& file) {
-  StoreSource source(store, file);
-  const auto extents = FB_TRY(scan_frames(source).context(file.path));
-  std::string text;
-  for (const Extent& extent : extents) text += fmt::format("{} {}\n", extent.offset, extent.length);
-  return text;
 }
 
 }  // namespace forebay::formats

@@ -23,9 +23,8 @@ Result<std::vector<Extent>> scan_frames(ByteSource& source);
 // "x/index/train/a.idx".
 std::string tfrecord_index_path(std::string_view path);
 
-// Lines "offset size", framing included. Extents of a side file are empty when it is not plausible:
+// Extents of a side file, lines "offset size", framing included. Empty when it is not plausible:
 // records must follow each other from byte 0 to `file_bytes`.
-Result<std::string> tfrecord_index_text(storage::Store& store, const storage::FileInfo& file);
 std::vector<Extent> parse_tfrecord_index(std::string_view text, uint64_t file_bytes);
 
 }  // namespace forebay::formats

@@ -170,18 +170,37 @@ TEST(Tfrecord, SideFileIsUsedOnlyWhenPlausible) {
     EXPECT_TRUE(parse_tfrecord_index(bad, bytes).empty()) << bad;
   TestingStore store;
   store.put("train/a", three_records());
-  const auto text = kTfrecord.index_text(store, store.stat("train/a").value());
-  ASSERT_TRUE(text.ok());
-  EXPECT_EQ(*text, good);
-  EXPECT_EQ(kTfrecord.index_path("train/a.tfrecord"), "index/train/a.tfrecord.idx");
-  EXPECT_EQ(kTfrecord.index_path("d/valid/0/a"), "d/index/valid/0/a.idx");
-  EXPECT_EQ(kTfrecord.index_path("a"), "index/a.idx");
-  store.put("index/train/a.idx",
-            Bytes(std::as_bytes(std::span(*text)).begin(), std::as_bytes(std::span(*text)).end()));
+  const auto side = [](std::string_view path) { return kTfrecord.side_paths(path); };
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(side("train/a.tfrecord"), Paths{"index/train/a.tfrecord.idx"});
+  EXPECT_EQ(side("d/valid/0/a"), Paths{"d/index/valid/0/a.idx"});
+  EXPECT_EQ(side("a"), Paths{"index/a.idx"});
+  const auto text = std::as_bytes(std::span(good));
+  store.put("index/train/a.idx", Bytes(text.begin(), text.end()));
   const uint64_t before = store.bytes_read();
   const auto index = kTfrecord.index(store, store.stat("train/a").value(), {});
   EXPECT_EQ(index->sample_count, 3u);
   EXPECT_EQ(store.bytes_read() - before, good.size());  // the data file was not touched
+}
+
+TEST(Tfrecord, SideFileThatIsWrittenIsWhatAScanFinds) {
+  TestingStore store;
+  const FileSpec spec{.path = "f", .rows = 31, .columns = 7, .sample_count = 12, .seed = 3};
+  ASSERT_TRUE(write_with(kTfrecord, store, "f", spec).ok());
+  const auto writer = store.create("index/f.idx").value();
+  ASSERT_TRUE(kTfrecord.write_side(*writer, spec, 0).ok());
+  ASSERT_TRUE(writer->publish().ok());
+  const auto& bytes = store.get("index/f.idx");
+  const auto info = store.stat("f").value();
+  const auto extents =
+      parse_tfrecord_index({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, info.size);
+  StoreSource source(store, info);
+  const auto scanned = scan_frames(source).value();
+  ASSERT_EQ(extents.size(), 12u);
+  for (size_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(extents[i].offset, scanned[i].offset);
+    EXPECT_EQ(extents[i].length, scanned[i].length);
+  }
 }
 
 TEST(Tfrecord, ScanReadsHeadersOnlyOfLargeRecords) {

@@ -1,6 +1,9 @@
 #include "formats/tfrecord_write.h"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string>
 
@@ -56,6 +59,11 @@ ExampleShell make_shell(uint64_t image_bytes) {
   return {std::move(head), std::move(tail), bytes};
 }
 
+// Every record of a file has the same size.
+uint64_t frame_bytes(const FileSpec& spec) {
+  return kFrameBytes + make_shell(record_bytes(spec)).bytes;
+}
+
 }  // namespace
 
 Status write_tfrecord(storage::Writer& writer, bool /*can_patch*/, const FileSpec& spec) {
@@ -89,9 +97,23 @@ Status write_tfrecord(storage::Writer& writer, bool /*can_patch*/, const FileSpe
   return deflater ? deflater->run({}, true, append) : Status();
 }
 
+Status write_tfrecord_index(storage::Writer& writer, const FileSpec& spec, size_t /*which*/) {
+  FB_TRY(check_spec(spec));
+  constexpr size_t kPieceBytes = 256 * 1024;
+  const uint64_t frame = frame_bytes(spec);
+  std::string text;
+  for (uint64_t i = 0; i < spec.sample_count; ++i) {
+    fmt::format_to(std::back_inserter(text), "{} {}\n", i * frame, frame);
+    if (text.size() < kPieceBytes && i + 1 < spec.sample_count) continue;
+    FB_TRY(writer.append(std::as_bytes(std::span(text))));
+    text.clear();
+  }
+  return {};
+}
+
 uint64_t tfrecord_bytes(const FileSpec& spec) {
   if (!check_spec(spec).ok()) return UINT64_MAX;
-  const uint64_t frame = kFrameBytes + make_shell(record_bytes(spec)).bytes;
+  const uint64_t frame = frame_bytes(spec);
   const uint64_t bytes = frame * spec.sample_count;
   return spec.compression != Compression::kNone ? Deflater::bytes_max(bytes) : bytes;
 }

@@ -2,12 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <ctime>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "emulate/metrics.h"
+#include "report/dlio_figures.h"
+#include "report/dlio_log.h"
 #include "sys/host.h"
 
 namespace forebay::report {
@@ -25,30 +27,23 @@ Json number(double value) {
 Json figure(const emulate::Figure& f, double factor = 1) {
   return f.value ? number(*f.value * factor) : Json(nullptr);
 }
-Json mean(const emulate::Spread& s, double factor = 1) {
-  return s.mean ? number(*s.mean * factor) : Json(nullptr);
+Json optional(const std::optional<double>& value) {
+  return value ? number(*value) : Json(nullptr);
 }
-// numpy's std, which DLIO prints: over n, and 0 for one value.
-Json deviation(const emulate::Spread& s, double factor = 1) {
-  if (s.n == 0) return nullptr;
-  if (!s.stdev) return 0.0;
-  const auto n = static_cast<double>(s.n);
-  return number(*s.stdev * std::sqrt((n - 1) / n) * factor);
+Json list(const std::vector<std::optional<double>>& values) {
+  Json json = Json::array();
+  for (const std::optional<double>& value : values) json.push_back(optional(value));
+  return json;
+}
+Json expectation(const std::optional<bool>& is_met) {
+  return is_met ? Json(*is_met ? "success" : "fail") : Json(nullptr);
 }
 
 // Local time as DLIO writes it, `seconds` after the run began.
 class Clock {
  public:
   explicit Clock(const RunResult& result) : start_(result.started_unix_seconds) {}
-  std::string at(double seconds) const {
-    const double when = start_ + seconds;
-    const auto time = static_cast<std::time_t>(std::floor(when));
-    std::tm parts{};
-    localtime_r(&time, &parts);
-    char text[32];
-    std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-    return fmt::format("{}.{:06}", text, static_cast<int>((when - std::floor(when)) * 1e6));
-  }
+  std::string at(double seconds) const { return dlio_time(start_ + seconds); }
 
  private:
   double start_;
@@ -66,94 +61,92 @@ Json string_map(const std::map<std::string, std::string>& values) {
   return json;
 }
 
-double host_memory_gib(const RunResult& result) {
-  return static_cast<double>(result.host.memory_bytes) / (1024.0 * kMebi);
+double memory_gib(const sys::Host& host) {
+  return static_cast<double>(host.memory_bytes) / (1024.0 * kMebi);
 }
 
-// The nominal size of a sample, which DLIO's MB/s stand on.
-double record_bytes(const workload::Dataset& data) {
-  if (data.record_dims.empty()) return data.record_length_bytes;
-  double bytes = data.record_element_type == "uint8" || data.record_element_type == "int8" ||
-                         data.record_element_type == "bool"
-                     ? 1
-                     : 0;
-  for (const char* digits : {"16", "32", "64", "128"})
-    if (data.record_element_type.ends_with(digits)) bytes = std::strtod(digits, nullptr) / 8;
-  for (const uint64_t side : data.record_dims) bytes *= static_cast<double>(side);
-  return bytes;
+std::vector<sys::Host> hosts_of(const RunResult& result) {
+  std::vector<sys::Host> hosts;
+  for (const emulate::HostResult& host : result.hosts) hosts.push_back(host.host);
+  if (hosts.empty()) hosts.push_back(result.host);
+  return hosts;
+}
+
+// Of accelerator `rank`; processes have as many accelerators each.
+sys::Host host_of(const RunResult& result, size_t rank) {
+  const auto accelerators = static_cast<size_t>(std::max(1, result.options.accelerators));
+  const auto process =
+      static_cast<int>(rank * static_cast<size_t>(result.processes) / accelerators);
+  for (const emulate::HostResult& host : result.hosts)
+    if (std::count(host.processes.begin(), host.processes.end(), process) > 0) return host.host;
+  return result.host;
+}
+
+// Whether a host could keep its share of the data in memory, as DLIO counts it.
+int may_cache(const RunResult& result, const sys::Host& host) {
+  const size_t hosts = std::max<size_t>(1, result.hosts.size());
+  return result.dataset.bytes / hosts <= host.memory_bytes ? 1 : 0;
+}
+
+Json metric(const RunResult& result) {
+  const workload::Workload& workload = result.resolved.workload;
+  const DlioFigures figures = dlio_figures(result);
+  Json json = Json::object();
+  const auto add = [&](const std::string& name, const DlioSpread& spread, const char* unit) {
+    json[name + "_mean_" + unit] = optional(spread.mean);
+    json[name + "_stdev_" + unit] = optional(spread.deviation);
+  };
+  if (workload.workflow.train) {
+    json["train_au_percentage"] = list(figures.train_au);
+    add("train_au", figures.train_au_percent, "percentage");
+    json["train_au_meet_expectation"] = expectation(figures.train_meets);
+    json["train_throughput_samples_per_second"] = list(figures.train_rate);
+    add("train_throughput", figures.train_samples_per_second, "samples_per_second");
+    add("train_io", figures.train_mib_per_second, "MB_per_second");
+  }
+  if (workload.workflow.evaluation) {
+    json["eval_au_percentage"] = list(figures.eval_au);
+    add("eval_au", figures.eval_au_percent, "percentage");
+    json["eval_au_meet_expectation"] = expectation(figures.eval_meets);
+    json["eval_throughput_samples_per_second"] = list(figures.eval_rate);
+    add("eval_throughput", figures.eval_samples_per_second, "samples_per_second");
+    add("eval_io", figures.eval_mib_per_second, "MB_per_second");
+  }
+  if (!result.checkpoints.empty()) {
+    add("save_checkpoint_io", figures.save_gib_per_second, "GB_per_second");
+    add("save_checkpoint_duration", figures.save_seconds, "seconds");
+    json["checkpoint_size_GB"] = static_cast<double>(result.checkpoints[0].bytes) / (1024 * kMebi);
+  }
+  return json;
 }
 
 Json summary(const RunResult& result, const Clock& clock) {
   const workload::Workload& workload = result.resolved.workload;
-  Json metric;
-  Json au = Json::array(), throughput = Json::array();
-  std::vector<double> evals, eval_au;
-  for (const EpochResult& epoch : result.epochs) {
-    if (epoch.is_evaluation) {
-      if (epoch.samples_per_second.value) evals.push_back(*epoch.samples_per_second.value);
-      if (epoch.dlio_au.value) eval_au.push_back(100 * *epoch.dlio_au.value);
-      continue;
-    }
-    au.push_back(figure(epoch.dlio_au, 100));
-    throughput.push_back(figure(epoch.dlio_samples_per_second));
-  }
-  const double record_mib = record_bytes(workload.dataset) / kMebi;
-  if (workload.workflow.train) {
-    metric["train_au_percentage"] = au;
-    metric["train_au_mean_percentage"] = mean(result.dlio_au, 100);
-    metric["train_au_stdev_percentage"] = deviation(result.dlio_au, 100);
-    metric["train_au_meet_expectation"] = !result.dlio_au.mean ? Json(nullptr)
-                                          : *result.dlio_au.mean >= workload.metric.au
-                                              ? Json("success")
-                                              : Json("fail");
-    metric["train_throughput_samples_per_second"] = throughput;
-    metric["train_throughput_mean_samples_per_second"] = mean(result.dlio_samples_per_second);
-    metric["train_throughput_stdev_samples_per_second"] = deviation(result.dlio_samples_per_second);
-    metric["train_io_mean_MB_per_second"] = mean(result.dlio_samples_per_second, record_mib);
-    metric["train_io_stdev_MB_per_second"] = deviation(result.dlio_samples_per_second, record_mib);
-  }
-  if (workload.workflow.evaluation) {
-    const emulate::Spread rate = emulate::spread_of(evals, "no evaluation was finished");
-    const emulate::Spread busy = emulate::spread_of(eval_au, "no evaluation was finished");
-    metric["eval_au_percentage"] = eval_au;
-    metric["eval_au_mean_percentage"] = mean(busy);
-    metric["eval_au_stdev_percentage"] = deviation(busy);
-    metric["eval_throughput_samples_per_second"] = evals;
-    metric["eval_throughput_mean_samples_per_second"] = mean(rate);
-    metric["eval_throughput_stdev_samples_per_second"] = deviation(rate);
-    metric["eval_io_mean_MB_per_second"] = mean(rate, record_mib);
-    metric["eval_io_stdev_MB_per_second"] = deviation(rate, record_mib);
-  }
-  if (!result.checkpoints.empty()) {
-    std::vector<double> rates;
-    for (const auto& save : result.checkpoints)
-      rates.push_back(static_cast<double>(save.bytes) / (1024 * kMebi) / save.seconds);
-    const emulate::Spread rate = emulate::spread_of(rates, "");
-    metric["save_checkpoint_io_mean_GB_per_second"] = mean(rate);
-    metric["save_checkpoint_io_stdev_GB_per_second"] = deviation(rate);
-    metric["save_checkpoint_duration_mean_seconds"] = mean(result.checkpoint_seconds);
-    metric["save_checkpoint_duration_stdev_seconds"] = deviation(result.checkpoint_seconds);
-    metric["checkpoint_size_GB"] =
-        static_cast<double>(result.checkpoints[0].bytes) / (1024 * kMebi);
-  }
+  const std::vector<sys::Host> hosts = hosts_of(result);
   const double data_gib = static_cast<double>(result.dataset.bytes) / (1024 * kMebi);
+  Json cpus = Json::array(), caching = Json::array(), memory = Json::array();
+  for (const sys::Host& host : hosts) {
+    cpus.push_back(host.cpu_count_online);
+    caching.push_back(may_cache(result, host));
+    memory.push_back(memory_gib(host));
+  }
   Json json;
   json["start"] = clock.at(0);
   json["end"] = clock.at(result.wall_seconds);
   json["num_accelerators"] = result.options.accelerators;
-  json["num_hosts"] = 1;
+  json["num_hosts"] = hosts.size();
   json["hostname"] = result.host.name;
-  json["metric"] = metric;
+  json["metric"] = metric(result);
   json["num_files_train"] = result.dataset.files;
   json["num_files_eval"] = result.evaluation_dataset.files;
   json["num_samples_per_file"] = workload.dataset.num_samples_per_file;
-  json["host_cpu_count"] = {result.host.cpu_count_online};
+  json["host_cpu_count"] = cpus;
   json["host_processor_name"] = result.host.cpu_model;
-  json["potential_caching"] = {data_gib <= host_memory_gib(result) ? 1 : 0};
+  json["potential_caching"] = caching;
   json["host_cpuinfo"] = string_map(sys::cpuinfo());
   json["host_meminfo"] = string_map(sys::meminfo());
-  json["host_memory_GB"] = {host_memory_gib(result)};
-  json["data_size_per_host_GB"] = data_gib;
+  json["host_memory_GB"] = memory;
+  json["data_size_per_host_GB"] = data_gib / static_cast<double>(hosts.size());
   json["epochs"] = workload.train.epochs;
   return json;
 }
@@ -186,14 +179,15 @@ Json per_epoch_stats(const RunResult& result, const Clock& clock, size_t rank) {
 
 Json rank_output(const RunResult& result, const Clock& clock, size_t rank) {
   const workload::Workload& workload = result.resolved.workload;
+  const sys::Host host = host_of(result, rank);
   Json json;
-  json["host_memory_GB"] = host_memory_gib(result);
-  json["host_cpu_count"] = result.host.cpu_count_online;
-  json["host_processor_name"] = result.host.cpu_model;
-  json["potential_caching"] = result.dataset.bytes <= result.host.memory_bytes ? 1 : 0;
+  json["host_memory_GB"] = memory_gib(host);
+  json["host_cpu_count"] = host.cpu_count_online;
+  json["host_processor_name"] = host.cpu_model;
+  json["potential_caching"] = may_cache(result, host);
   json["host_cpuinfo"] = string_map(sys::cpuinfo());
   json["host_meminfo"] = string_map(sys::meminfo());
-  json["hostname"] = result.host.name;
+  json["hostname"] = host.name;
   for (const EpochResult& epoch : result.epochs) {
     Json& entry = json[std::to_string(epoch.epoch)];
     int number = 0;
@@ -210,6 +204,7 @@ Json rank_output(const RunResult& result, const Clock& clock, size_t rank) {
       entry["au"][name] = figure(figures.au, 100);
     }
     if (epoch.is_evaluation) continue;
+    entry["host_meminfo"] = string_map(epoch.meminfo);
     entry["start"] = clock.at(epoch.start);
     entry["end"] = clock.at(epoch.end);
   }

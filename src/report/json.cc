@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "report/rules.h"
 
 namespace forebay::report {
 namespace {
@@ -223,11 +224,13 @@ Json options_json(const RunResult& result) {
   const emulate::RunOptions& options = result.options;
   return Json{{"data", options.data},
               {"storage", options.storage},
+              {"store", result.store},
               {"accelerators", options.accelerators},
               {"processes", result.processes},
               {"barrier", options.barrier},
               {"payload", options.payload},
               {"cache", options.cache},
+              {"compat", workload::compat_name(result.resolved.compat)},
               {"on_error", options.on_error},
               {"errors_max",
                options.errors_max == UINT64_MAX ? Json("unlimited") : Json(options.errors_max)},
@@ -296,6 +299,7 @@ std::string to_json(const RunResult& result) {
   json["is_interrupted"] = result.is_interrupted;
   json["error"] = result.error.empty() ? Json(nullptr) : Json(result.error);
   json["verdict"] = verdict_json(result.verdict);
+  if (result.rules) json["rules"] = rules_json(*result.rules);
   json["summary"] = summary_json(result);
   json["workload_name"] = result.resolved.workload.name;
   json["seed"] = result.resolved.workload.train.seed;

@@ -9,6 +9,7 @@
 #include "emulate/verdict.h"
 #include "report/compare.h"
 #include "report/dlio_files.h"
+#include "report/dlio_log.h"
 #include "report/inspection.h"
 #include "report/json.h"
 #include "report/text.h"
@@ -199,6 +200,60 @@ TEST(Verdict, AWaitForALateNeighbourIsBlamedOnWhatTheNeighbourWaitedFor) {
   EXPECT_GT(result.split.sync, result.split.fetch);
   EXPECT_EQ(emulate::judge(result).limited_by, "storage");
   EXPECT_NEAR(result.critical.fetch, 0.8, 1e-9);
+}
+
+TEST(DlioFiles, HostsAreListedAndShareTheData) {
+  emulate::RunResult result = two_epochs();
+  result.processes = 3;
+  result.options.accelerators = 3;
+  result.dataset.bytes = 3ull << 30;
+  for (const uint64_t gib : {1, 2}) {
+    emulate::HostResult host;
+    host.host.name = "host" + std::to_string(gib);
+    host.host.cpu_count_online = static_cast<int>(4 * gib);
+    host.host.memory_bytes = gib << 30;
+    host.processes = gib == 1 ? std::vector{0, 2} : std::vector{1};
+    result.hosts.push_back(host);
+  }
+  for (emulate::EpochResult& epoch : result.epochs)
+    epoch.ranks = {epoch.ranks[0], epoch.ranks[0], epoch.ranks[0]};
+  std::map<std::string, json> files;
+  for (const auto& [name, text] : dlio_files(result)) files[name] = json::parse(text);
+  const json& summary = files["summary.json"];
+  EXPECT_EQ(summary["num_hosts"], 2);
+  EXPECT_EQ(summary["host_memory_GB"], json::parse("[1.0, 2.0]"));
+  EXPECT_EQ(summary["host_cpu_count"], json::parse("[4, 8]"));
+  EXPECT_EQ(summary["potential_caching"], json::parse("[0, 1]"));  // 1.5 GiB each
+  EXPECT_EQ(summary["data_size_per_host_GB"], 1.5);
+  EXPECT_EQ(files["1_output.json"]["hostname"], "host2");
+  EXPECT_EQ(files["2_output.json"]["hostname"], "host1");
+}
+
+TEST(DlioLog, MetricsAreNamedAsDlioNamesThem) {
+  emulate::RunResult result = two_epochs();
+  result.options.accelerators = 1;
+  const std::string text = dlio_metrics(result);
+  EXPECT_THAT(text, HasSubstr("[METRIC] Number of Simulated Accelerators: 1 \n"));
+  // 0.6 s of 3 included steps in a block of 1 s less the 0.3 s of the step left out.
+  EXPECT_THAT(text, HasSubstr("Training Accelerator Utilization [AU] (%): 85.7143 (0.0000)\n"));
+  EXPECT_THAT(text, HasSubstr("[METRIC] train_au_meet_expectation: fail\n"));
+  EXPECT_THAT(text, Not(HasSubstr("Eval")));
+  EXPECT_THAT(text, Not(HasSubstr("Checkpoint")));
+  result.dlio_samples_per_second = {};
+  EXPECT_THAT(dlio_metrics(result), HasSubstr("Training Throughput (samples/second): nan (nan)\n"));
+}
+
+TEST(DlioLog, StepsAndBlocksOfAnEpochAreTold) {
+  const emulate::RunResult result = two_epochs();
+  const std::vector<DlioLine> steps = dlio_step_lines(result.epochs[0], 0, 4);
+  ASSERT_EQ(steps.size(), 8u);
+  EXPECT_EQ(steps[0].text, "Rank 0 step 1: loaded 4 samples in 0.100000 s");
+  EXPECT_NEAR(steps[3].seconds, 0.6, 1e-9);
+  const std::vector<DlioLine> lines = dlio_epoch_lines(result, result.epochs[0]);
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(lines[0].text, "Starting block 1");
+  EXPECT_EQ(lines[1].text, "Ending block 1 - 4 steps completed in 1.00 s");
+  EXPECT_EQ(lines[5].text, "Ending epoch 1 - 4 steps completed in 1.00 s");
 }
 
 }  // namespace

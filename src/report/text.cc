@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/units.h"
+#include "report/rules.h"
 
 namespace forebay::report {
 namespace {
@@ -294,6 +295,7 @@ std::string run_summary(const RunResult& result, TextStyle style) {
   text += row("verdict", verdict_word(verdict, style) + "  " + verdict.reason +
                              fed_text(verdict, result.options.accelerators));
   if (!result.error.empty()) text += row("error", paint(style, kRed, result.error));
+  if (result.rules) text += rules_text(*result.rules);
   if (!verdict.limited_by.empty())
     text += row("limited by", verdict.limited_by + ": " + verdict.limit_evidence);
   if (result.au.mean) text += row("AU", percent(result.au));

@@ -349,6 +349,13 @@ bool path_exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0;
 }
 
+std::string current_folder() {
+  std::string path(4096, '\0');
+  if (::getcwd(path.data(), path.size()) == nullptr) return ".";
+  path.resize(path.find('\0'));
+  return path;
+}
+
 void remove_empty_folder(const std::string& path) {
   ::rmdir(path.c_str());  // fails for everything else, which is what is wanted
 }

@@ -50,6 +50,9 @@ Result<bool> make_new_folder(const std::string& path);
 // Whether anything of that name exists.
 bool path_exists(const std::string& path);
 
+// The process's working folder, absolute; "." when it cannot be told.
+std::string current_folder();
+
 // Removes `path` when it is an empty folder; anything else stays.
 void remove_empty_folder(const std::string& path);
 

@@ -28,11 +28,12 @@ std::string figures(const Workload& workload) {
                             workload.train.computation_time.text());
 }
 
-// Of a shipped workload that needs what a later version brings, without the place.
+// Why a shipped workload cannot run yet: the reason at the end of the message, without place,
+// value and remedy.
 std::string refusal(std::string_view message) {
-  const size_t colon = message.find(": ");
-  return fmt::format("refused: {}",
-                     message.substr(colon == std::string_view::npos ? 0 : colon + 2));
+  const size_t colon = message.rfind(": ");
+  const std::string_view reason = message.substr(colon == std::string_view::npos ? 0 : colon + 2);
+  return fmt::format("cannot run yet: {}", reason.substr(0, reason.find(';')));
 }
 
 // The first line of each file is a comment that says what it is.

@@ -4,13 +4,17 @@
 Usage: /usr/bin/python3 tests/golden/make_golden.py
 Every file is small; expected pixels and arrays are stored beside it as .raw (C order, little-endian).
 """
+import bz2
+import csv
 import gzip
 import io
+import lzma
 import pathlib
 import struct
 import zipfile
 import zlib
 
+import h5py
 import numpy as np
 from PIL import Image
 
@@ -121,6 +125,50 @@ def make_tfrecord():
         out(f"tfrecord/record_{i}.raw").write_bytes(record)
 
 
+def make_csv():
+    """The layouts of DLIO's writers (pandas with and without its defaults), and of other tools."""
+    rows = np.array([[7, 0, 255, 10], [99, 100, 1, 254], [3, 200, 42, 5]], "<i8")
+    lines = [",".join(str(n) for n in row) for row in rows]
+    plain = "".join(line + "\n" for line in lines)
+    header = "," + ",".join(str(n) for n in range(rows.shape[1])) + "\n"
+    out("csv/main.csv").write_text(plain)
+    out("csv/v2.csv").write_text(
+        header + "".join(f"{i},{line}\n" for i, line in enumerate(lines)))
+    out("csv/named.csv").write_text("a,b,c,d\n" + plain)
+    with open(out("csv/module.csv"), "w", newline="") as f:
+        csv.writer(f).writerows(rows.tolist())
+    data = plain.encode()
+    out("csv/gzip.csv.gz").write_bytes(gzip.compress(data, mtime=0))
+    out("csv/bzip2.csv.bz2").write_bytes(bz2.compress(data[:10]) + bz2.compress(data[10:]))
+    out("csv/xz.csv.xz").write_bytes(lzma.compress(data))
+    with zipfile.ZipFile(out("csv/zip.csv.zip"), "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr(zipfile.ZipInfo("zip.csv"), data, zipfile.ZIP_DEFLATED)
+    for name in ("main", "v2", "named", "module", "gzip.csv", "bzip2.csv", "xz.csv", "zip.csv"):
+        expect(f"csv/{name}", rows)
+    for i in range(3):
+        expect(f"csv/line_{i}", rows[i])
+    floats = np.array([[0.1, -2.5e-300, 3], [np.inf, 1e22, 1 / 3]], "<f8")
+    np.savetxt(out("csv/floats.csv"), floats, delimiter=",")
+    expect("csv/floats", floats)
+    large = np.array([[0, 2**64 - 1]], "<u8")
+    np.savetxt(out("csv/large.csv"), large, fmt="%d", delimiter=",")
+    expect("csv/large", large[0])
+
+
+def make_indexed():
+    """Three samples of five bytes, with the offsets of DLIO's writers (docs/formats/indexed_binary.md)."""
+    data = bytes(range(15))
+    offsets = {"right": [0, 5, 10], "buffers": [0, 5, 0], "collective": [0, 5, 0]}
+    for name, values in offsets.items():
+        # A collective write fills its buffer: two samples at a time, so one too many.
+        is_padded = name == "collective"
+        path = out(f"indexed/{name}.indexed_binary")
+        path.write_bytes(data + (b"extra" if is_padded else b""))
+        values = values + [5] if is_padded else values
+        np.array(values, "<u8").tofile(f"{path}.off.idx")
+        np.array([5] * len(values), "<u8").tofile(f"{path}.sz.idx")
+
+
 def picture(mode, size=(23, 17)):
     """A gradient with some structure, the same every time."""
     width, height = size
@@ -162,7 +210,130 @@ def make_images():
     png("bit", bits, np.asarray(bits.convert("L"))[..., None])
 
 
+def make_hdf5():
+    """Expected is what a loader delivers: rows of the first axis, several data sets side by side."""
+    rng = np.random.default_rng(5)
+    grid = np.arange(5 * 7 * 6).reshape(5, 7, 6)
+    noise = rng.integers(0, 256, (5, 7, 6), "u1")
+
+    def make(name, expected, fill, **options):
+        with h5py.File(out(f"hdf5/{name}.h5"), "w", **options) as file:
+            fill(file)
+        if isinstance(expected, str):
+            out(f"hdf5/{name}.txt").write_text(f"error: {expected}\n")
+        else:
+            expect(f"hdf5/{name}", expected)
+
+    def one(name, array, key="records_0", libver="latest", **options):
+        def fill(file):
+            file.create_dataset(key, data=array, **options)
+            file.create_dataset("labels", data=np.zeros(len(array), "i8"))
+        make(name, array, fill, libver=libver)
+
+    one("main", noise)
+    one("v2", noise, key="records", libver=None)
+    one("main_gzip", grid.astype("u1"), compression="gzip", compression_opts=4)
+    one("main_chunks", noise, chunks=(2, 3, 4))
+    one("whole_sample_chunks", noise, chunks=(2, 7, 6))
+    one("v2_gzip_chunks", grid.astype("u1"), "records", None, chunks=(1, 4, 4), compression="gzip")
+    one("gzip_shuffle_fletcher32", grid.astype("<i4"), chunks=(2, 3, 4), compression="gzip",
+        shuffle=True, fletcher32=True)
+    one("fletcher32", grid.astype("<i2"), chunks=(2, 3, 5), fletcher32=True)
+    one("shuffle", grid.astype("<f8"), chunks=(3, 7, 6), shuffle=True)
+    one("lzf", (grid // 9).astype("<f4"), chunks=(2, 4, 6), compression="lzf", shuffle=True)
+    one("lzf_of_noise", noise, chunks=(1, 7, 6), compression="lzf")
+    one("lzf_fletcher32_v2", (grid // 50).astype("<u8"), "records", None, chunks=(2, 2, 6),
+        compression="lzf", fletcher32=True)
+    one("big_gzip", (grid * 1.5).astype(">f8"), chunks=(2, 5, 6), compression="gzip", shuffle=True)
+    one("big_contiguous", grid.astype(">i2"))
+    for code in ("f2", "f4", "f8", "c8", "c16", "i1", "u2", "i8"):
+        one("type_" + code, (grid - 50).astype("<" + code)[:, :2])
+    one("type_bool", grid % 3 == 0)
+    one("rank_1", np.arange(9, dtype="<i4"))
+    one("rank_5", np.arange(3 * 2 * 3 * 2 * 4).reshape(3, 2, 3, 2, 4).astype("<i2"),
+        chunks=(2, 1, 2, 2, 3), compression="gzip")
+    one("one_unlimited", noise, chunks=(2, 3, 4), maxshape=(None, 7, 6))
+    one("two_unlimited", noise, chunks=(2, 3, 4), maxshape=(None, None, 6), compression="gzip")
+    one("unlimited_v2", noise, "records", None, chunks=(8, 3, 4), maxshape=(None, 7, 6))
+    one("many_chunks", np.arange(40 * 30).reshape(40, 30).astype("<u2"), chunks=(1, 4))
+
+    def three(file, **options):
+        for i in range(3):
+            file.create_dataset(f"records_{i}", data=noise[:, 2 * i:2 * i + 2], **options)
+        file.create_dataset("labels", data=np.zeros(5, "i8"))
+    make("three_sets", noise[:, :6], three, libver="latest")
+    make("three_sets_gzip", noise[:, :6], libver="latest",
+         fill=lambda file: three(file, chunks=(2, 1, 4), compression="gzip"))
+
+    def unlike_chunks(file):
+        file.create_dataset("records_0", data=noise[:, :3], chunks=(2, 3, 6), compression="gzip")
+        file.create_dataset("records_1", data=noise[:, 3:5])
+        file.create_dataset("records_2", data=noise[:, 5:], chunks=(3, 1, 4))
+    make("sets_of_unlike_chunks", noise, unlike_chunks, libver="latest")
+
+    def sparse(**options):
+        array = np.full((6, 5), 7, "<i4")
+        array[2, 1:4] = 3
+
+        def fill(file):
+            data = file.create_dataset("records", array.shape, "<i4", fillvalue=7, **options)
+            if "chunks" in options:
+                data[2, 1:4] = 3
+        return (array if "chunks" in options else np.full((6, 5), 7, "<i4")), fill
+    make("sparse", *sparse(chunks=(2, 2)))
+    make("sparse_gzip", *sparse(chunks=(2, 2), compression="gzip"), libver="latest")
+    make("never_written", *sparse())
+
+    def others(file):
+        file["a/small"] = np.zeros(3, "u1")
+        file["b/c/large"] = noise
+        file["text"] = ["x" * 20] * 9
+    make("largest_of_others", noise, others)
+    make("user_block", noise, lambda file: file.create_dataset("records", data=noise),
+         userblock_size=512)
+
+    def low_level(change, shape=(4, 3), kind=h5py.h5t.STD_I32LE):
+        def fill(file):
+            creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            change(creation)
+            space = h5py.h5s.create_simple(shape)
+            h5py.h5d.create(file.id, b"records", kind, space, creation)
+        return fill
+
+    def refuse(name, reason, fill):
+        make("refused_" + name, reason, fill)
+    refuse("compact", "compact storage",
+           low_level(lambda c: c.set_layout(h5py.h5d.COMPACT)))
+    refuse("external", "external storage",
+           low_level(lambda c: c.set_external(b"elsewhere.raw", 0, 48)))
+    layout = h5py.VirtualLayout((4, 3), "<i4")
+    layout[:] = h5py.VirtualSource("elsewhere.h5", "data", (4, 3))
+    make("refused_virtual", "virtual", lambda file: file.create_virtual_dataset("records", layout),
+         libver="latest")
+    refuse("scaleoffset", "filter 6 (scaleoffset)",
+           lambda file: file.create_dataset("records", data=grid, scaleoffset=0))
+    refuse("string", "variable-length string", lambda file: file.create_dataset("records", data=["a", "b"]))
+    refuse("compound", "compound",
+           lambda file: file.create_dataset("records", data=np.zeros(3, [("a", "i4"), ("b", "f4")])))
+    refuse("vlen", "variable-length sequence",
+           lambda file: file.create_dataset("records", (3,), h5py.vlen_dtype("i4")))
+    refuse("scalar", "a single value", lambda file: file.create_dataset("records", data=5))
+    refuse("no_elements", "no elements: shape 0 x 3",
+           lambda file: file.create_dataset("records", (0, 3), "i4"))
+    refuse("no_data_sets", "no data sets", lambda file: file.create_group("a"))
+
+    def unlike_types(file):
+        file["records_0"] = noise
+        file["records_1"] = grid
+    refuse("unlike_types", "differ in type or shape", unlike_types)
+    refuse("external_link", "cannot open records", lambda file: file.__setitem__(
+        "records", h5py.ExternalLink("main.h5", "records_0")))
+
+
 make_npy()
 make_npz()
+make_hdf5()
 make_tfrecord()
+make_csv()
+make_indexed()
 make_images()

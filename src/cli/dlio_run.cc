@@ -1,0 +1,237 @@
+#include "cli/dlio_run.h"
+
+#include <fmt/core.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/console.h"
+#include "cli/dlio_output.h"
+#include "cli/dlio_tree.h"
+#include "cli/dlio_yaml.h"
+#include "cli/processes.h"
+#include "cli/result_folder.h"
+#include "cli/run_options.h"
+#include "cli/stop_deadline.h"
+#include "cli/workload_arguments.h"
+#include "emulate/runner.h"
+#include "report/dlio_files.h"
+#include "report/dlio_log.h"
+#include "report/rules.h"
+#include "report/text.h"
+#include "sys/host.h"
+#include "sys/process.h"
+
+namespace forebay::cli {
+namespace {
+
+using workload::Node;
+
+// Writes a run's lines as it goes, and its files at the end.
+class DlioObserver : public emulate::Observer {
+ public:
+  DlioObserver(const emulate::RunRequest& request, DlioOutput& output, StopDeadline& deadline)
+      : request_(request), output_(output), deadline_(deadline) {}
+
+  void on_start(const emulate::RunResult& so_far) override {
+    started_ = so_far.started_unix_seconds;
+    accelerators_ = so_far.options.accelerators;
+    steps_ = so_far.steps_per_epoch;
+    for (const std::string& warning : so_far.warnings) output_.line(DlioLevel::kWarning, warning);
+    write({report::dlio_steps_line(so_far)}, sys::unix_seconds());
+  }
+
+  void on_tick(const emulate::Progress& progress) override {
+    announce(
+        progress.epoch, progress.is_evaluation,
+        progress.steps_total / static_cast<uint64_t>(accelerators_),
+        sys::unix_seconds() - started_ -
+            1e-9 * static_cast<double>(base::monotonic_clock().now_ns() - progress.epoch_start_ns));
+    if (speaks(*request_.world))
+      show_progress(report::progress_line(progress, accelerators_, base::monotonic_clock().now_ns(),
+                                          stderr_style()));
+  }
+
+  void on_epoch(const emulate::RunResult& so_far, const emulate::EpochResult& epoch) override {
+    announce(epoch.epoch, epoch.is_evaluation, epoch.is_evaluation ? epoch.steps : steps_,
+             epoch.start);
+    const workload::Reader& reader = so_far.resolved.workload.reader;
+    const uint64_t batch = epoch.is_evaluation ? reader.batch_size_eval : reader.batch_size;
+    for (size_t rank = 0; rank < epoch.ranks.size() && output_.shows(DlioLevel::kInfo); ++rank)
+      write(report::dlio_step_lines(epoch, rank, batch), started_, DlioLevel::kInfo);
+    write(report::dlio_epoch_lines(so_far, epoch), started_);
+  }
+
+  // As with `forebay run`, an interrupted run ends here, and one that failed in several processes.
+  void on_end(const emulate::RunResult& result) override {
+    deadline_.hold();
+    cluster::World& world = *request_.world;
+    if (speaks(world)) written_ = finish(result);
+    if (!result.is_interrupted && (world.size() == 1 || result.error.empty())) return;
+    const std::string error = !written_.ok() ? written_.error().message : result.error;
+    const int code = result.is_interrupted ? kExitInterrupted : kExitFailed;
+    leave_and_exit(world, error, written_.ok() ? code : kExitFailed);
+  }
+
+  void on_note(const std::string& text) override {
+    if (speaks(*request_.world)) show_progress(text);
+  }
+
+  Status written() const { return written_; }
+
+ private:
+  void write(const std::vector<report::DlioLine>& lines, double start,
+             DlioLevel level = DlioLevel::kOutput) {
+    for (const report::DlioLine& line : lines) output_.line(level, start + line.seconds, line.text);
+  }
+
+  // The line that an epoch begins with, once.
+  void announce(uint64_t epoch, bool is_evaluation, uint64_t steps, double seconds) {
+    const std::pair<uint64_t, bool> now{epoch, is_evaluation};
+    if (epoch == 0 || now == announced_) return;
+    announced_ = now;
+    write({report::dlio_epoch_start(epoch, is_evaluation, steps, seconds)}, started_);
+  }
+
+  Status finish(const emulate::RunResult& result) {
+    FB_TRY(write_result(request_.options.out, result));
+    output_.line(DlioLevel::kOutput, fmt::format("Saved outputs in {}", request_.options.out));
+    if (!result.error.empty()) output_.line(DlioLevel::kError, result.error);
+    output_.line(DlioLevel::kOutput, "Averaged metric over all steps/epochs");
+    output_.block(DlioLevel::kOutput, report::dlio_metrics(result));
+    if (!result.verdict.limited_by.empty())
+      output_.line(DlioLevel::kOutput, fmt::format("limited by {}: {}", result.verdict.limited_by,
+                                                   result.verdict.limit_evidence));
+    if (result.rules) output_.block(DlioLevel::kOutput, report::rules_text(*result.rules));
+    output_.line(DlioLevel::kOutput, "outputs saved in RANKID_output.json");
+    return output_.status();
+  }
+
+  const emulate::RunRequest& request_;
+  DlioOutput& output_;
+  StopDeadline& deadline_;
+  std::pair<uint64_t, bool> announced_{0, false};
+  double started_ = 0;
+  uint64_t steps_ = 0;
+  int accelerators_ = 1;
+  Status written_;
+};
+
+// .hydra/config.yaml, hydra.yaml and overrides.yaml, or where hydra.output_subdir says.
+Status write_configuration(const DlioConfig& config) {
+  if (config.output_subdir.empty()) return {};
+  const std::string folder = config.run_dir + "/" + config.output_subdir;
+  Node hydra, overrides;
+  hydra.kind = Node::Kind::kMap;
+  make_in(hydra, "hydra") = config.hydra;
+  overrides.kind = Node::Kind::kList;
+  for (const std::string& text : config.task_overrides) {
+    Node& item = overrides.items.emplace_back();
+    item.kind = Node::Kind::kScalar;
+    item.text = text;
+    item.is_quoted = true;
+  }
+  FB_TRY(write_file_in(folder, "config.yaml", dlio_yaml(config.root)));
+  FB_TRY(write_file_in(folder, "hydra.yaml", dlio_yaml(hydra)));
+  return write_file_in(folder, "overrides.yaml", dlio_yaml(overrides));
+}
+
+// summary.json of a run that made data and measured nothing.
+Status write_generation_summary(const emulate::RunRequest& request, double start) {
+  emulate::RunResult result;
+  result.resolved = request.resolved;
+  result.resolved.workload.workflow.evaluation = false;
+  result.options.accelerators = request.world->size();
+  result.host = sys::host();
+  result.started_unix_seconds = start;
+  result.wall_seconds = sys::unix_seconds() - start;
+  const workload::Dataset& data = request.resolved.workload.dataset;
+  result.dataset.files = data.num_files_train;
+  result.evaluation_dataset.files = data.num_files_eval;
+  result.dataset.bytes = static_cast<uint64_t>(data.record_length_bytes *
+                                               static_cast<double>(data.num_samples_per_file) *
+                                               static_cast<double>(data.num_files_train));
+  return write_file_in(request.options.out, "summary.json",
+                       report::dlio_files(result).front().second);
+}
+
+Status generate(const emulate::RunRequest& request, DlioOutput& output, std::stop_token stop) {
+  const double start = sys::unix_seconds();
+  output.line(DlioLevel::kOutput, "Starting data generation");
+  FB_TRY(make_data(request, !speaks(*request.world), std::move(stop)));
+  output.line(DlioLevel::kOutput, "Generation done");
+  if (request.resolved.workload.workflow.train || !speaks(*request.world)) return {};
+  FB_TRY(write_generation_summary(request, start));
+  return output.status();
+}
+
+Status train(const emulate::RunRequest& request, DlioOutput& output, StopDeadline& deadline,
+             std::stop_token stop) {
+  DlioObserver observer(request, output, deadline);
+  const Result<emulate::RunResult> ran = emulate::run(request, observer, std::move(stop));
+  if (!ran.ok()) return ran.error();
+  FB_TRY(observer.written());
+  if (!ran->error.empty()) return fail(ErrorCode::kIo, "{}", ran->error);
+  return {};
+}
+
+Status check_workflow(const workload::Workflow& workflow) {
+  if (workflow.train || workflow.generate_data) return {};
+  if (workflow.checkpoint)
+    return fail(
+        ErrorCode::kUnsupported,
+        "workflow.checkpoint without workflow.train (writing and reading checkpoints alone) "
+        "is not done yet");
+  return fail(ErrorCode::kInvalidArgument,
+              "nothing to do: set workflow.generate_data or workflow.train to True");
+}
+
+// What the workflow asks for, in DLIO's order.
+Status work(const emulate::RunRequest& request, DlioOutput& output, StopDeadline& deadline,
+            std::stop_token stop) {
+  const workload::Workload& workload = request.resolved.workload;
+  output.line(
+      DlioLevel::kOutput,
+      fmt::format("Running DLIO [{}] with {} process(es)",
+                  workload.workflow.train ? "Training" : "Generating data", request.world->size()));
+  if (workload.workflow.generate_data) FB_TRY(generate(request, output, stop));
+  if (!workload.workflow.train) return {};
+  FB_TRY(train(request, output, deadline, stop));
+  if (workload.dataset.keep_files || !speaks(*request.world)) return {};
+  if (workload.workflow.generate_data) return remove_data(request.resolved, request.options.data);
+  output.line(DlioLevel::kWarning,
+              "dataset.keep_files: False: the data stays, this run did not make it");
+  return {};
+}
+
+// The folder, the configuration in it and the log.
+Result<ResultFolder> begin(const DlioJob& job, DlioOutput& output) {
+  const workload::Workload& workload = job.request.resolved.workload;
+  const workload::Output& asked = workload.output;
+  ResultFolder folder = FB_TRY(
+      make_result_folder(asked.folder.empty() ? job.config.run_dir : asked.folder, workload.name));
+  FB_TRY(write_configuration(job.config));
+  const std::string& log = asked.log_file;
+  FB_TRY(output.open_file(log.starts_with('/') ? log : folder.path + "/" + log));
+  for (const std::string& warning : job.config.warnings) output.line(DlioLevel::kWarning, warning);
+  return folder;
+}
+
+}  // namespace
+
+Result<int> run_dlio(const DlioJob& job, std::stop_token stop) {
+  emulate::RunRequest request = job.request;
+  const bool is_speaker = speaks(*request.world);
+  const DlioLevel level = FB_TRY(dlio_log_level());
+  DlioOutput output(is_speaker ? level : DlioLevel::kSilent);
+  FB_TRY(check_workflow(request.resolved.workload.workflow));
+  ResultFolder folder;
+  if (is_speaker) folder = FB_TRY(begin(job, output));
+  request.options.out = folder.path;
+  StopDeadline deadline(stop, folder, request.world);
+  const Status done = work(request, output, deadline, stop);
+  if (done.ok()) return kExitDone;
+  output.line(DlioLevel::kError, done.error().message);
+  return done.error();
+}
+
+}  // namespace forebay::cli

@@ -1,0 +1,22 @@
+// What `forebay run` and a run under DLIO's name read from the same flags.
+//
+// One thread.
+#pragma once
+
+#include <stop_token>
+
+#include "cli/flags.h"
+#include "emulate/runner.h"
+#include "forebay/result.h"
+#include "workload/workload.h"
+
+namespace forebay::cli {
+
+// `arguments` are of the command kRun. All but options.out.
+Result<emulate::RunOptions> read_run_options(const Arguments& arguments,
+                                             const workload::Resolved& resolved);
+
+// workflow.generate_data, and the pause that storage.post_generation_settle_seconds asks for.
+Status make_data(const emulate::RunRequest& request, bool quiet, std::stop_token stop);
+
+}  // namespace forebay::cli
