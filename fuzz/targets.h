@@ -15,6 +15,7 @@ void fuzz_npy(std::span<const std::byte> bytes);
 void fuzz_npz(std::span<const std::byte> bytes);
 void fuzz_npz_stream(std::span<const std::byte> bytes);
 void fuzz_png(std::span<const std::byte> bytes);
+void fuzz_s3(std::span<const std::byte> bytes);  // XML, headers, redirects, profile files
 void fuzz_tfrecord(std::span<const std::byte> bytes);
 
 struct Target {
@@ -23,9 +24,10 @@ struct Target {
 };
 
 inline constexpr std::array kTargets{
-    Target{"jpeg", fuzz_jpeg}, Target{"npy", fuzz_npy},
-    Target{"npz", fuzz_npz},   Target{"npz_stream", fuzz_npz_stream},
-    Target{"png", fuzz_png},   Target{"tfrecord", fuzz_tfrecord},
+    Target{"jpeg", fuzz_jpeg},         Target{"npy", fuzz_npy},
+    Target{"npz", fuzz_npz},           Target{"npz_stream", fuzz_npz_stream},
+    Target{"png", fuzz_png},           Target{"s3", fuzz_s3},
+    Target{"tfrecord", fuzz_tfrecord},
 };
 
 }  // namespace forebay::fuzz

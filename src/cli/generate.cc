@@ -21,7 +21,9 @@ constexpr std::array<Positional, 2> kPositionals{{
 }};
 
 constexpr std::array<Flag, 4> kFlags{{
-    {.name = "--data", .value = "DIR", .summary = "folder or s3://BUCKET/PREFIX (default: dataset.data_folder)"},
+    {.name = "--data",
+     .value = "DIR",
+     .summary = "folder or s3://BUCKET/PREFIX (default: dataset.data_folder)"},
     {.name = "--threads", .value = "N", .fallback = "0", .summary = "writers; 0 = one per CPU"},
     {.name = "--dry-run", .summary = "print the resolved workload and stop"},
     {.name = "--quiet", .summary = "no progress and no summary"},
