@@ -18,6 +18,10 @@
 #include "formats/tfrecord_check.h"
 #include "formats/tfrecord_index.h"
 #include "ops/decode.h"
+#include "storage/s3_address.h"
+#include "storage/s3_client.h"
+#include "storage/s3_profile.h"
+#include "storage/s3_xml.h"
 
 namespace forebay::fuzz {
 namespace {
@@ -312,6 +316,28 @@ void fuzz_parquet(std::span<const std::byte> bytes) {
 
 void fuzz_png(std::span<const std::byte> bytes) {
   decode({.encoding = formats::Encoding::kPng, .bytes = bytes});
+}
+
+void fuzz_s3(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto page = storage::parse_list_page(text);
+  FB_CHECK(!page.ok() || !page->is_truncated || !page->next_token.empty());
+  const auto upload = storage::parse_upload_id(text);
+  FB_CHECK(!upload.ok() || !upload->empty());
+  const auto error = storage::parse_server_error(text);
+  FB_CHECK(!error || !error->code.empty());
+  storage::HttpHead head;
+  head.status = 206;
+  head.fields = {{"content-range", std::string(text)}};
+  const auto range = storage::content_range(head);
+  FB_CHECK(!range || (range->count > 0 && range->first < range->total &&
+                      range->count <= range->total - range->first));
+  const std::string target = storage::redirect_target("https://host/x", text);
+  FB_CHECK(target.empty() || target.starts_with("https://"));
+  FB_CHECK(storage::percent_decode(storage::percent_encode(text, true), false) == text);
+  storage::parse_http_time_ns(text);
+  storage::parse_endpoint(text).ignore("any outcome will do");
+  storage::parse_profiles("input", text).ignore("any outcome will do");
 }
 
 }  // namespace forebay::fuzz

@@ -21,6 +21,7 @@ void fuzz_npz(std::span<const std::byte> bytes);
 void fuzz_npz_stream(std::span<const std::byte> bytes);
 void fuzz_parquet(std::span<const std::byte> bytes);
 void fuzz_png(std::span<const std::byte> bytes);
+void fuzz_s3(std::span<const std::byte> bytes);  // XML, headers, redirects, profile files
 void fuzz_tfrecord(std::span<const std::byte> bytes);
 
 struct Target {
@@ -40,6 +41,7 @@ inline constexpr std::array kTargets{
     Target{"npz_stream", fuzz_npz_stream},
     Target{"parquet", fuzz_parquet},
     Target{"png", fuzz_png},
+    Target{"s3", fuzz_s3},
     Target{"tfrecord", fuzz_tfrecord},
 };
 

@@ -218,7 +218,9 @@ int64_t parse_http_time_ns(std::string_view text) {
   const int hour = number_at(text, clock, 2);
   const int minute = number_at(text, clock + 3, 2);
   const int second = number_at(text, clock + 6, 2);
-  if (year < 1970 || month < 1 || month > 12 || day < 1 || hour < 0 || minute < 0 || second < 0)
+  // Nanoseconds in 64 bits end in 2262.
+  if (year < 1970 || year > 2261 || month < 1 || month > 12 || day < 1 || hour < 0 || minute < 0 ||
+      second < 0)
     return 0;
   constexpr int64_t kNsPerSecond = 1'000'000'000;
   const int64_t days = days_since_1970(year, month, day);

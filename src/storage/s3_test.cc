@@ -129,6 +129,12 @@ TEST_F(S3Test, WhatIsNotThereOrElsewhereIsSaid) {
               HasSubstr("lies in region eu-west-3"));
 }
 
+TEST_F(S3Test, AWrongClockIsNamed) {
+  server_.set_faults(R"([{"kind": "status", "status": 403, "code": "RequestTimeTooSkewed"}])");
+  EXPECT_THAT(server_.open()->list("").error().message, HasSubstr("the clock of this host"));
+  EXPECT_EQ(server_.requests().size(), 1u);
+}
+
 TEST_F(S3Test, ServersThatAreDownAreSaidToBeAtOnce) {
   const auto store = server_.open();
   server_.stop();

@@ -309,10 +309,14 @@ void check_storage(State& state, const Workload& workload) {
   const bool is_object = workload.storage.is_object_store() ||
                          workload.dataset.data_folder.starts_with(kScheme) ||
                          workload.checkpoint.checkpoint_folder.starts_with(kScheme);
-  for (const Slot& slot : state.slots()) {
+  for (size_t i = 0; i < state.slots().size(); ++i) {
+    const Slot& slot = state.slots()[i];
     if (is_object || !slot.is_set() || !slot.row->key.starts_with("storage.storage_options."))
       continue;
-    if (slot.row->support == Support::kFull)
+    const bool says_nothing = slot.value.text == default_slots()[i].value.text &&
+                              value_text(slot.row->type, slot.value) ==
+                                  value_text(slot.row->type, default_slots()[i].value);
+    if (slot.row->support == Support::kFull && !says_nothing)
       state.warn(fmt::format("{}: {} is used for data at s3://... only", slot.where, slot.text()));
   }
 }
