@@ -371,8 +371,8 @@ TEST_F(Runs, SaveOnesWhenTensorsShallNotBeRandom) {
 
 TEST(FormatOptions, NameTheColumnsThatAreReadUnlessAllAre) {
   const auto columns = [](const std::string& text) {
-    const auto resolved = workload::resolve(
-        "demo", {"dataset.format=parquet", "dataset.parquet.columns=" + text});
+    const auto resolved =
+        workload::resolve("demo", {"dataset.format=parquet", "dataset.parquet.columns=" + text});
     EXPECT_TRUE(resolved.ok()) << resolved.error().message;
     return format_options(resolved->workload).columns;
   };
