@@ -27,7 +27,8 @@ constexpr std::string_view kPieces[] = {
     "'", "\"", "#", "%", "---", "...", "? ", "<<: ", "null", "-1", "1e99", "nan", "True", "~",
     "\\", "\xff", "\x04", "\xef\xbb\xbf", "${x}", "0x1", "010", "workload:", "dataset:",
     "format: jpeg", "format: hdf5", "format: parquet", "chunk_dims: [1, 2, 2]",
-    "columns: [{name: a, size: 2}]", "compression: gzip", "checkpoint: True", "type: transformer", "99999999999999999999"};
+    "columns: [{name: a, size: 2}]", "compression: gzip", "checkpoint: True", "type: transformer",
+    "99999999999999999999"};
 // clang-format on
 
 std::string mutated(std::string text, base::Random& random) {
