@@ -8,13 +8,20 @@
 
 #include "base/check.h"
 #include "formats/builtin.h"
+#include "formats/hdf5_block.h"
+#include "formats/indexed_index.h"
 #include "formats/npz_check.h"
 #include "formats/npz_members.h"
 #include "formats/parquet_layout.h"
+#include "formats/testing_hdf5.h"
 #include "formats/testing_store.h"
 #include "formats/tfrecord_check.h"
 #include "formats/tfrecord_index.h"
 #include "ops/decode.h"
+#include "storage/s3_address.h"
+#include "storage/s3_client.h"
+#include "storage/s3_profile.h"
+#include "storage/s3_xml.h"
 
 namespace forebay::fuzz {
 namespace {
@@ -84,6 +91,43 @@ Status check_in_pieces(formats::StreamCheck& check, std::span<const std::byte> b
 
 }  // namespace
 
+// The verdict in passing is that of reading the file whole, unless it declines.
+void fuzz_csv(std::span<const std::byte> bytes) {
+  for (const uint64_t samples : {0u, 1u, 3u}) read_all(formats::kCsv, bytes, samples);
+  const auto reader = formats::kCsv.make_reader({});
+  const auto check = reader->make_stream_check();
+  const Status passing = check_in_pieces(*check, bytes);
+  if (!passing.ok() && passing.error().code == ErrorCode::kUnsupported) return;
+  const auto whole = reader->read("input", bytes, {}, 0);
+  FB_CHECK(passing.ok() == whole.ok());
+  if (whole.ok()) FB_CHECK(check->payload_bytes() == whole->bytes.size());
+}
+
+// Compressed files are never checked in passing, and their sample count is the caller's claim.
+void fuzz_csv_packed(std::span<const std::byte> bytes) {
+  for (const uint64_t samples : {0u, 1u, 2u}) read_all(formats::kCsv, bytes, samples);
+}
+
+// Half of the input are offsets, half sizes, of a data file as long as the first two bytes say.
+void fuzz_indexed(std::span<const std::byte> bytes) {
+  if (bytes.size() < 2) return;
+  const uint64_t data_bytes =
+      static_cast<uint64_t>(bytes[0]) * 256 + static_cast<uint64_t>(bytes[1]);
+  bytes = bytes.subspan(2);
+  formats::SpanSource offsets(bytes.first(bytes.size() / 2));
+  formats::SpanSource sizes(bytes.subspan(bytes.size() / 2));
+  for (const uint64_t samples : {0u, 3u}) {
+    const auto index = formats::index_indexed(offsets, sizes, data_bytes, samples);
+    if (!index.ok()) continue;
+    FB_CHECK(index->sample_count == index->extents.size());
+    uint64_t end = 0;
+    for (const formats::Extent& extent : index->extents) {
+      FB_CHECK(extent.offset == end && extent.length > 0 && extent.length <= data_bytes - end);
+      end += extent.length;
+    }
+  }
+}
+
 void fuzz_npz(std::span<const std::byte> bytes) {
   for (const uint64_t samples : {0u, 1u, 3u}) read_all(formats::kNpz, bytes, samples);
 }
@@ -115,6 +159,122 @@ void fuzz_tfrecord(std::span<const std::byte> bytes) {
   check_in_pieces(*check, bytes).ignore("any verdict is right; crashes are not");
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   formats::parse_tfrecord_index(text, bytes.size());
+}
+
+// The metadata, by the library; then the samples as far as an input should be allowed to go.
+void fuzz_hdf5(std::span<const std::byte> bytes) {
+  constexpr uint64_t kDecodedBytesMax = 1 << 22;
+  formats::TestingStore store;
+  store.put("input", {bytes.begin(), bytes.end()});
+  const auto index = formats::kHdf5.index(store, {"input", bytes.size(), 0}, {});
+  expect_named(index);
+  if (!index.ok()) return;
+  for (const formats::Extent& extent : index->extents)
+    FB_CHECK(extent.offset <= bytes.size() && extent.length <= bytes.size() - extent.offset);
+  if (index->access == Access::kExtents) return;
+  const auto layout = formats::decode_layout(index->detail);
+  FB_CHECK(layout.ok());
+  const auto reader = formats::kHdf5.make_reader({});
+  uint64_t chunk_bytes = 0;
+  for (const auto& dataset : layout->datasets) chunk_bytes += dataset.chunk_bytes();
+  for (size_t i = 0; i < std::min<size_t>(index->blocks.size(), 8); ++i) {
+    const formats::Block& block = index->blocks[i];
+    if (block.sample_count * layout->sample_bytes() + chunk_bytes > kDecodedBytesMax) return;
+    const auto stored = formats::read_extents(store, "input", block.extents);
+    FB_CHECK(stored.ok());
+    const auto decoded = reader->decode_block("input", *stored, *index, block);
+    expect_named(decoded);
+    if (!decoded.ok()) continue;
+    for (uint64_t s = 0; s < block.sample_count; ++s) {
+      const auto record = (*decoded)->at(s);
+      FB_CHECK(record.ok());
+      FB_CHECK(record->bytes.size() == layout->sample_bytes());
+    }
+  }
+}
+
+namespace {
+
+// Takes numbers off the front of an input.
+class Numbers {
+ public:
+  explicit Numbers(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  uint64_t below(uint64_t bound) {
+    if (bytes_.empty()) return 0;
+    const auto value = std::to_integer<uint64_t>(bytes_.front()) % bound;
+    bytes_ = bytes_.subspan(1);
+    return value;
+  }
+  std::span<const std::byte> rest() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+formats::Hdf5Dataset make_dataset(Numbers& numbers, uint64_t samples) {
+  formats::Hdf5Dataset dataset;
+  dataset.array.type = static_cast<formats::ElementType>(numbers.below(14));
+  dataset.array.shape.push_back(samples);
+  dataset.chunk.push_back(1 + numbers.below(5));
+  for (uint64_t i = numbers.below(4); i > 0; --i) {
+    dataset.array.shape.push_back(1 + numbers.below(9));
+    dataset.chunk.push_back(1 + numbers.below(9));
+  }
+  constexpr formats::Hdf5Filter kFilters[] = {
+      formats::Hdf5Filter::kDeflate, formats::Hdf5Filter::kShuffle,
+      formats::Hdf5Filter::kFletcher32, formats::Hdf5Filter::kLzf};
+  for (uint64_t i = numbers.below(4); i > 0; --i)
+    dataset.filters.push_back(
+        {kFilters[numbers.below(4)], static_cast<uint32_t>(numbers.below(20))});
+  dataset.skips_partial_chunks = numbers.below(2) == 1;
+  if (numbers.below(2) == 1)
+    dataset.fill.assign(formats::element_bytes(dataset.array.type), std::byte{1});
+  return dataset;
+}
+
+}  // namespace
+
+// Our own code alone: any layout that metadata can describe, any bytes in its chunks; and any bytes
+// as the layout.
+void fuzz_hdf5_chunks(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  formats::decode_layout(text).ignore("crashes are what is looked for");
+  Numbers numbers(bytes);
+  formats::Hdf5Layout layout;
+  const uint64_t samples = 1 + numbers.below(6);
+  layout.datasets.push_back(make_dataset(numbers, samples));
+  if (numbers.below(3) == 0) layout.datasets.push_back(make_dataset(numbers, samples));
+  for (uint64_t i = numbers.below(3), chunk = 0; i > 0; --i) {
+    chunk += numbers.below(4);
+    const uint64_t count = 1 + numbers.below(2);
+    layout.exceptions.push_back({.dataset = 0,
+                                 .is_missing = numbers.below(2) == 0,
+                                 .skipped = static_cast<uint32_t>(numbers.below(8)),
+                                 .first = chunk,
+                                 .count = count});
+    chunk += count;
+  }
+  formats::FileIndex index;
+  index.access = Access::kBlocks;
+  index.sample_count = samples;
+  index.detail = formats::encode_layout(layout);
+  formats::Block block{.first_sample = 0, .sample_count = 1 + numbers.below(samples)};
+  std::vector<uint64_t> lengths;
+  for (uint64_t i = numbers.below(30); i > 0; --i) lengths.push_back(numbers.below(256));
+  const auto stored = numbers.rest();
+  uint64_t used = 0;
+  for (const uint64_t length : lengths) {
+    block.extents.push_back({used, length});
+    used += length;
+  }
+  formats::Hdf5BlockDecoder decoder;
+  const auto decoded =
+      decoder.decode(stored.first(std::min<uint64_t>(used, stored.size())), index, block);
+  if (decoded.ok())
+    for (uint64_t s = 0; s < block.sample_count; ++s)
+      FB_CHECK((*decoded)->at(s)->bytes.size() == layout.sample_bytes());
+  std::vector<std::byte> out(numbers.rest().size() * 3);
+  formats::unpack_lzf(numbers.rest(), out).ignore("any verdict is right");
 }
 
 void fuzz_jpeg(std::span<const std::byte> bytes) {
@@ -156,6 +316,28 @@ void fuzz_parquet(std::span<const std::byte> bytes) {
 
 void fuzz_png(std::span<const std::byte> bytes) {
   decode({.encoding = formats::Encoding::kPng, .bytes = bytes});
+}
+
+void fuzz_s3(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto page = storage::parse_list_page(text);
+  FB_CHECK(!page.ok() || !page->is_truncated || !page->next_token.empty());
+  const auto upload = storage::parse_upload_id(text);
+  FB_CHECK(!upload.ok() || !upload->empty());
+  const auto error = storage::parse_server_error(text);
+  FB_CHECK(!error || !error->code.empty());
+  storage::HttpHead head;
+  head.status = 206;
+  head.fields = {{"content-range", std::string(text)}};
+  const auto range = storage::content_range(head);
+  FB_CHECK(!range || (range->count > 0 && range->first < range->total &&
+                      range->count <= range->total - range->first));
+  const std::string target = storage::redirect_target("https://host/x", text);
+  FB_CHECK(target.empty() || target.starts_with("https://"));
+  FB_CHECK(storage::percent_decode(storage::percent_encode(text, true), false) == text);
+  storage::parse_http_time_ns(text);
+  storage::parse_endpoint(text).ignore("any outcome will do");
+  storage::parse_profiles("input", text).ignore("any outcome will do");
 }
 
 }  // namespace forebay::fuzz

@@ -22,7 +22,9 @@ constexpr std::array<Positional, 2> kPositionals{{
 }};
 
 constexpr std::array<Flag, 5> kFlags{{
-    {.name = "--data", .value = "DIR", .summary = "where to (default: dataset.data_folder)"},
+    {.name = "--data",
+     .value = "DIR",
+     .summary = "folder or s3://BUCKET/PREFIX (default: dataset.data_folder)"},
     {.name = "--threads",
      .value = "N",
      .fallback = "0",

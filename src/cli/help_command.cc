@@ -39,6 +39,7 @@ std::string key_text(const workload::KeyInfo& key) {
   line("range", key.range);
   line("default", key.fallback.empty() ? "(none)" : key.fallback);
   line("support", key.support.empty() ? "full" : key.support);
+  line("in DLIO", key.differs);
   return text;
 }
 

@@ -13,7 +13,7 @@ namespace forebay::cli {
 namespace {
 
 constexpr std::array<Positional, 1> kPositionals{{
-    {.name = "PATH", .summary = "a file or a folder", .required = true},
+    {.name = "PATH", .summary = "a file or a folder, also at s3://BUCKET/...", .required = true},
 }};
 
 constexpr std::array<Flag, 5> kFlags{{

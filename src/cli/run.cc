@@ -45,6 +45,7 @@ constexpr std::array<Flag, 18> kFlags{{
      .value = "DIR",
      .summary = "the data set's folder",
      .detail =
+         "A folder, or s3://BUCKET/PREFIX of an object store. "
          "Without it, storage.storage_root and dataset.data_folder of the workload say where. "
          "A folder that holds train/ and valid/ is used as DLIO uses it; any other folder is "
          "read whole, with its subfolders."},

@@ -23,7 +23,7 @@ constexpr std::array<Flag, 6> kFlags{{
     {.name = "--accelerators",
      .value = "N",
      .fallback = "1",
-     .summary = "emulated accelerators on each host"},
+     .summary = "emulated accelerators of each host"},
     {.name = "--hosts", .value = "N", .fallback = "1", .summary = "hosts that take part"},
     {.name = "--host-memory",
      .value = "SIZE",

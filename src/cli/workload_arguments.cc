@@ -12,6 +12,7 @@
 #include "cli/console.h"
 #include "cluster/world.h"
 #include "dataset/generator.h"
+#include "emulate/data_store.h"
 #include "storage/store.h"
 
 namespace forebay::cli {
@@ -164,17 +165,15 @@ Result<std::string> data_folder(const Arguments& arguments, const workload::Reso
   return data_folder(resolved.workload);
 }
 
-std::string data_folder(const workload::Workload& workload) {
-  const std::string& folder = workload.dataset.data_folder;
-  const std::string& root = workload.storage.storage_root;
-  if (folder.starts_with('/') || root.empty() || root == "./" || root == ".") return folder;
-  return root.ends_with('/') ? root + folder : root + "/" + folder;
+Result<std::string> data_folder(const workload::Workload& workload) {
+  return emulate::place_of(workload.dataset.data_folder, workload.storage);
 }
 
 std::string command_line(const Arguments& arguments, std::span<const std::string_view> without) {
   std::string text = "forebay " + std::string(arguments.command().name);
   for (const Positional& positional : arguments.command().positionals)
-    for (const std::string& value : arguments.all(positional.name)) text += " " + quoted(value);
+    for (const std::string& value : arguments.all(positional.name))
+      text += " " + quoted(workload::shown_override(value));
   for (const Flag& flag : arguments.command().flags) {
     const bool left_out = std::find(without.begin(), without.end(), flag.name) != without.end();
     if (!arguments.has(flag.name) || left_out) continue;
@@ -187,7 +186,7 @@ std::string command_line(const Arguments& arguments, std::span<const std::string
 Status remove_data(const workload::Resolved& resolved, const std::string& folder) {
   const dataset::GeneratorOptions options = FB_TRY(generator_options(resolved));
   const dataset::GeneratorPlan plan = FB_TRY(dataset::plan_generation(options));
-  const auto store = FB_TRY(storage::open_store("local", folder));
+  const auto store = FB_TRY(emulate::open_data_store("local", folder, resolved.workload.storage));
   uint64_t removed = 0;
   for (const formats::FileSpec& file : plan.files) {
     Status gone = store->remove(file.path);
@@ -217,7 +216,7 @@ Status generate_data(const workload::Resolved& resolved, const std::string& fold
     FB_TRY(all.meet(0, end.get_token()));
     return {};
   };
-  const auto store = FB_TRY(storage::open_store("local", folder));
+  const auto store = FB_TRY(emulate::open_data_store("local", folder, resolved.workload.storage));
   bool is_noted = false;
   const auto progress = [&](const dataset::GeneratorProgress& now) {
     if (now.files_replaced > 0 && !is_noted)

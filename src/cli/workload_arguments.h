@@ -37,13 +37,14 @@ constexpr Flag kCompatFlag{
 // The workload and its overrides from the positionals WORKLOAD and KEY=VALUE, under --compat.
 Result<workload::Resolved> resolve_arguments(const Arguments& arguments);
 
-// --data (kInvalidArgument when empty), or what the workload says.
+// --data (kInvalidArgument when empty), or what the workload says: a folder, or s3://BUCKET/PREFIX.
 Result<std::string> data_folder(const Arguments& arguments, const workload::Resolved& resolved);
 
 // storage.storage_root joined with dataset.data_folder.
-std::string data_folder(const workload::Workload& workload);
+Result<std::string> data_folder(const workload::Workload& workload);
 
-// The command line again, ready for a shell, but for the flags named.
+// The command line again, ready for a shell, but for the flags named; values of secret keys are
+// ***.
 std::string command_line(const Arguments& arguments,
                          std::span<const std::string_view> without = {});
 

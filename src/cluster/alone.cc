@@ -30,7 +30,8 @@ class Alone : public World {
   std::optional<Error> failure() const override { return std::nullopt; }
   std::stop_token failed() const override { return {}; }
   std::vector<std::optional<std::string>> last_words(std::string_view mine,
-                                                     double /*grace_seconds*/) override {
+                                                     double /*grace_seconds*/,
+                                                     double /*quiet_seconds*/) override {
     return {std::string(mine)};
   }
   void post(std::string_view news) override {

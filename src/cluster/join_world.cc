@@ -43,7 +43,7 @@ Result<std::unique_ptr<World>> join_world(std::stop_token stop) {
   }
   MessagingOptions options;
   options.host = sys::host().name;
-  options.cpu_count = sys::usable_cpu_count();
+  options.cpu_count = sys::host().cpu_count_online;  // mpirun binds each process to one
   return open_messaging_world(std::move(channel), base::monotonic_clock(), std::move(options),
                               std::move(stop));
 }

@@ -139,11 +139,11 @@ class MessagingWorld : public World {
   void fail(const Error& cause) override;
   std::optional<Error> failure() const override {
     const base::MutexLock lock(mutex_);
-    return failure_;
+    return failure_ ? std::optional<Error>(named_failure()) : std::nullopt;
   }
   std::stop_token failed() const override { return failed_.get_token(); }
-  std::vector<std::optional<std::string>> last_words(std::string_view mine,
-                                                     double grace_seconds) override;
+  std::vector<std::optional<std::string>> last_words(std::string_view mine, double grace_seconds,
+                                                     double quiet_seconds) override;
   void post(std::string_view news) override;
   std::vector<std::string> posted() const override {
     const base::MutexLock lock(mutex_);
@@ -172,11 +172,14 @@ class MessagingWorld : public World {
   // The error that every call in step returns from the first failure on.
   Status may_go_on() const {
     const base::MutexLock lock(mutex_);
-    return failure_ ? Status(*failure_) : Status();
+    return failure_ ? Status(named_failure()) : Status();
   }
   Status pump() FB_REQUIRES(mutex_);
   Status take(int from, std::string_view message) FB_REQUIRES(mutex_);
   void take_failure(int from, std::string_view bytes) FB_REQUIRES(mutex_);
+  Error named_failure() const FB_REQUIRES(mutex_) {
+    return {failure_->code, fmt::format("{}: {}", name_of(*this, failed_rank_), failure_->message)};
+  }
   Result<std::vector<Entry>> await(const std::vector<int>& peers, Kind kind,
                                    const std::stop_token& stop);
   Status look(const std::vector<int>& peers, Kind kind, std::vector<std::optional<Entry>>& got)
@@ -193,6 +196,7 @@ class MessagingWorld : public World {
   const int rank_, size_;
   std::vector<std::string> hosts_;  // constant once open
   bool may_spin_ = false;           // constant once open
+  bool is_open_ = false;            // the greetings are over; constant from then on
 
   mutable base::Mutex mutex_;
   // By process: what came of it and belongs to a call that every process makes.
@@ -203,6 +207,7 @@ class MessagingWorld : public World {
   bool is_closed_ FB_GUARDED_BY(mutex_) = false;  // process 0 said that all have closed
   bool has_ended_ FB_GUARDED_BY(mutex_) = false;
   std::optional<Error> failure_ FB_GUARDED_BY(mutex_);
+  int failed_rank_ FB_GUARDED_BY(mutex_) = 0;
   std::vector<ClockOffset> offsets_ FB_GUARDED_BY(mutex_);
   int64_t measured_ns_ FB_GUARDED_BY(mutex_) = 0;
   int64_t waits_since_ns_ FB_GUARDED_BY(mutex_) = 0;  // 0 = no call is waiting
@@ -238,7 +243,10 @@ Status MessagingWorld::pump() {
     else
       taken = take((*next)->from, (*next)->bytes);
     if (taken.ok()) continue;
-    if (!failure_) failure_ = taken.error();
+    if (!failure_) {
+      failure_ = taken.error();
+      failed_rank_ = rank_;
+    }
     return taken;
   }
   return {};
@@ -282,7 +290,8 @@ Status MessagingWorld::take(int from, std::string_view message) {
 void MessagingWorld::take_failure(int from, std::string_view bytes) {
   if (failure_) return;
   const auto code = static_cast<ErrorCode>(take_number<int32_t>(bytes));
-  failure_ = Error{code, fmt::format("{}: {}", name_of(*this, from), bytes)};
+  failure_ = Error{code, std::string(bytes)};
+  failed_rank_ = from;
 }
 
 // Moves what has come of `kind` to `got`. A process elsewhere in the run is a bug or another
@@ -330,12 +339,12 @@ Result<std::vector<MessagingWorld::Entry>> MessagingWorld::await(const std::vect
       FB_TRY(pump());
       FB_TRY(look(peers, kind, got));
       const auto missing = std::count(got.begin(), got.end(), std::nullopt);
-      if (missing == 0 || failure_ || stop.stop_requested()) {
+      if (missing == 0 || (is_open_ && failure_) || stop.stop_requested()) {
         waits_since_ns_ = 0;
         missing_.clear();
       }
       if (missing == 0) break;
-      if (failure_) return *failure_;
+      if (is_open_ && failure_) return named_failure();
       if (stop.stop_requested())
         return forebay::fail(ErrorCode::kCancelled, "stopped while waiting for the others");
       note_wait(since, peers, got);
@@ -349,7 +358,7 @@ Result<std::vector<MessagingWorld::Entry>> MessagingWorld::await(const std::vect
 
 Result<std::vector<std::string>> MessagingWorld::gather_at_first(std::string_view mine,
                                                                  std::stop_token stop) {
-  FB_TRY(may_go_on());
+  if (is_open_) FB_TRY(may_go_on());
   if (!is_hub()) {
     FB_TRY(send_locked(0, Kind::kGather, mine));
     return std::vector<std::string>{};
@@ -450,7 +459,8 @@ Status MessagingWorld::measure_clocks(std::stop_token stop) {
 void MessagingWorld::fail(const Error& cause) {
   const base::MutexLock lock(mutex_);
   if (failure_ || has_ended_) return;
-  failure_ = Error{cause.code, fmt::format("{}: {}", name_of(*this, rank_), cause.message)};
+  failure_ = cause;
+  failed_rank_ = rank_;
   std::string bytes;
   append_number<int32_t>(bytes, static_cast<int32_t>(cause.code));
   bytes += cause.message;
@@ -474,13 +484,20 @@ bool MessagingWorld::pump_until(double seconds, const std::function<bool()>& don
 }
 
 std::vector<std::optional<std::string>> MessagingWorld::last_words(std::string_view mine,
-                                                                   double grace_seconds) {
+                                                                   double grace_seconds,
+                                                                   double quiet_seconds) {
   if (!is_hub()) {
     send_locked(0, Kind::kLast, mine).ignore("process 0 goes on without it");
     return {};
   }
-  pump_until(grace_seconds, [this]() FB_NO_THREAD_SAFETY_ANALYSIS {
-    return std::count(last_.begin() + 1, last_.end(), std::nullopt) == 0;
+  int64_t newest_ns = clock_.now_ns();
+  std::ptrdiff_t missing_before = size_;
+  pump_until(grace_seconds, [&]() FB_NO_THREAD_SAFETY_ANALYSIS {
+    const auto missing = std::count(last_.begin() + 1, last_.end(), std::nullopt);
+    const int64_t now = clock_.now_ns();
+    if (missing < missing_before) newest_ns = now;
+    missing_before = missing;
+    return missing == 0 || static_cast<double>(now - newest_ns) * kNano >= quiet_seconds;
   });
   const base::MutexLock lock(mutex_);
   last_[0] = mine;
@@ -556,7 +573,10 @@ Status MessagingWorld::start(const std::stop_token& stop) {
     hosts_[i] = greetings[i].substr(kGreeting.size());
   }
   may_spin_ = std::count(hosts_.begin(), hosts_.end(), options_.host) <= options_.cpu_count;
-  FB_TRY(measure_clocks(stop));
+  is_open_ = true;
+  // Somebody may be here first and have failed already: that is for the next call to say.
+  Status measured = measure_clocks(stop);
+  if (!measured.ok() && !failure()) return measured;
   listener_ =
       FB_TRY(sys::start_thread("world", [this](const std::stop_token& own) { listen(own); }));
   return {};

@@ -129,7 +129,7 @@ TEST(World, AFailureReachesThoseWhoWaitWithRankHostAndCause) {
     }
     ASSERT_TRUE(world.failure());
     EXPECT_THAT(world.failure()->message, HasSubstr("rank 2 on host2"));
-    const auto words = world.last_words(fmt::format("bye {}", world.rank()), 5);
+    const auto words = world.last_words(fmt::format("bye {}", world.rank()), 5, 5);
     if (world.rank() == 0) {
       ASSERT_EQ(words.size(), 4u);
       for (int rank = 0; rank < 4; ++rank)
@@ -188,7 +188,7 @@ TEST(World, SomebodyWhoDoesNotComeIsNamedAndNotWaitedForAtTheEnd) {
     if (world.rank() == 1) return;
     watcher.join();
     world.fail({ErrorCode::kCancelled, "stopped"});
-    const auto words = world.last_words("", 0.05);
+    const auto words = world.last_words("", 5, 0.02);
     EXPECT_FALSE(words[2].has_value());
     EXPECT_FALSE(world.close(0.05));
     over = true;

@@ -54,9 +54,11 @@ class World {
   // Stops within a tenth of a second of the first failure, here or elsewhere. Any time.
   virtual std::stop_token failed() const = 0;
   // After a failure or a stop: what the others still have to say. Process 0 gets those that came
-  // within `grace_seconds`, by rank; the others an empty list at once.
+  // within `grace_seconds`, and waits at most `quiet_seconds` for the next one, by rank; the others
+  // get an empty list at once.
   virtual std::vector<std::optional<std::string>> last_words(std::string_view mine,
-                                                             double grace_seconds) = 0;
+                                                             double grace_seconds,
+                                                             double quiet_seconds) = 0;
 
   // For process 0 to look at, without waiting: the newest of each process, "" = none yet. Any time.
   virtual void post(std::string_view news) = 0;

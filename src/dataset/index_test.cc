@@ -6,17 +6,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 
+#include "base/clock.h"
 #include "base/crc.h"
 #include "base/random.h"
 #include "base/test_folder.h"
 #include "dataset/generator.h"
 #include "dataset/index_cache.h"
+#include "dataset/layout_check.h"
 #include "dataset/store_for_test.h"
 
 namespace forebay::dataset {
@@ -441,15 +445,172 @@ TEST_F(IndexCacheFile, ThatCannotBeWrittenIsAProblemNotAnError) {
               Contains(Problem(options_.cache_path, "cache not written")));
 }
 
+// A file of uneven blocks: in parts, whole, and of fill values.
+formats::FileIndex block_layout() {
+  formats::FileIndex layout{.access = formats::Access::kBlocks, .sample_count = 9};
+  layout.blocks = {{0, 4, {{60, 20}, {0, 10}}}, {4, 4, {{10, 50}}}, {8, 1, {}}};
+  layout.detail = "gzip 4";
+  return layout;
+}
+
+// Answers block_layout() with the last block's samples grown to 1 + the file's bytes % 4.
+const formats::Format& block_format() {
+  static constexpr std::string_view kExtensions[] = {"block"};
+  static const formats::Format kFormat = [] {
+    formats::Format format{};
+    format.name = "blocks";
+    format.extensions = kExtensions;
+    format.recognises = [](std::span<const std::byte>) { return false; };
+    format.index = [](storage::Store&, const storage::FileInfo& file,
+                      const formats::FormatOptions&) -> Result<formats::FileIndex> {
+      formats::FileIndex layout = block_layout();
+      layout.blocks[2].sample_count += file.size % 4;
+      layout.sample_count += file.size % 4;
+      return layout;
+    };
+    return format;
+  }();
+  return kFormat;
+}
+
+TEST(IndexBlocks, AreLocatedAsANaiveCountDoes) {
+  StoreForTest store;
+  for (int i = 0; i < 50; ++i)
+    store.put(fmt::format("{:02}.block", i), std::string(100 + static_cast<size_t>(i % 3), 'x'));
+  IndexOptions options;
+  options.format = &block_format();
+  const auto index = Index::open(store, options).take();
+  uint64_t sample = 0;
+  for (uint32_t file = 0; file < 50; ++file) {
+    const formats::FileIndex& layout = index->file_index(file);
+    for (uint32_t block = 0; block < layout.blocks.size(); ++block)
+      for (uint64_t i = 0; i < layout.blocks[block].sample_count; ++i, ++sample) {
+        const SampleLocation where = index->locate(sample);
+        ASSERT_EQ(where.access, formats::Access::kBlocks);
+        ASSERT_EQ(where.file, file);
+        ASSERT_EQ(where.block, block);
+        ASSERT_EQ(where.sample_in_block, i);
+        ASSERT_EQ(where.sample_in_file, layout.blocks[block].first_sample + i);
+        ASSERT_EQ(where.extent.length, block == 0 ? 30u : block == 1 ? 50u : 0u);
+      }
+  }
+  EXPECT_EQ(index->sample_count(), sample);
+  EXPECT_TRUE(index->has_blocks());
+  EXPECT_FALSE(index->is_together());
+  EXPECT_FALSE(index->has_even_blocks());
+  EXPECT_EQ(index->unit_samples_max(), 4u);
+  EXPECT_EQ(index->block_bytes_max(), 50u);
+}
+
+TEST(IndexBlocks, OfFilesLaidOutAlikeAreStoredOnce) {
+  SampleTable samples;
+  const uint32_t first = samples.intern(block_layout());
+  EXPECT_EQ(samples.intern(block_layout()), first);
+  formats::FileIndex other = block_layout();
+  other.detail = "gzip 5";
+  EXPECT_NE(samples.intern(other), first);
+  other = block_layout();
+  other.blocks[0].extents[1].offset = 1;
+  EXPECT_NE(samples.intern(other), first);
+  other = block_layout();
+  other.blocks[0].extents.pop_back();
+  EXPECT_NE(samples.intern(other), first);
+  other = block_layout();
+  other.extent_array = formats::ArrayLayout{};
+  EXPECT_NE(samples.intern(other), first);
+  EXPECT_EQ(samples.layout_count(), 5u);
+}
+
+TEST(IndexBlocks, ThatContradictThemselvesAreNoLayout) {
+  EXPECT_TRUE(check_layout(block_layout(), 80).ok());
+  EXPECT_FALSE(check_layout(block_layout(), 79).ok()) << "outside the file";
+  const auto is_refused = [](const std::function<void(formats::FileIndex&)>& damage) {
+    formats::FileIndex layout = block_layout();
+    damage(layout);
+    return !check_layout(layout, 1000).ok();
+  };
+  EXPECT_TRUE(is_refused([](auto& l) { l.blocks[1].first_sample = 5; }));
+  EXPECT_TRUE(is_refused([](auto& l) { l.blocks[2].sample_count = 0; }));
+  EXPECT_TRUE(is_refused([](auto& l) { l.blocks[2].sample_count = 2; }));
+  EXPECT_TRUE(is_refused([](auto& l) { l.blocks[2].sample_count = UINT64_MAX - 7; }));
+  EXPECT_TRUE(is_refused([](auto& l) { l.sample_count = 10; }));
+  EXPECT_TRUE(is_refused([](auto& l) { l.blocks.pop_back(); }));
+  EXPECT_TRUE(is_refused([](auto& l) { l.extents = {{0, 1}}; }));
+  EXPECT_TRUE(is_refused([](auto& l) { l.access = formats::Access::kTogether; }));
+  EXPECT_TRUE(is_refused([](auto& l) { l.blocks[1].extents[0].offset = UINT64_MAX; }));
+}
+
+TEST(IndexBlocks, OutsideTheirFileAreAnErrorThatNamesIt) {
+  StoreForTest store;
+  store.put("short.block", std::string(64, 'x'));
+  IndexOptions options;
+  options.format = &block_format();
+  const auto index = Index::open(store, options);
+  ASSERT_FALSE(index.ok());
+  EXPECT_EQ(index.error().code, ErrorCode::kCorruption);
+  EXPECT_THAT(index.error().message, HasSubstr("short.block"));
+}
+
+TEST(IndexBlocks, ComeBackFromTheCache) {
+  ScratchFolder folder;
+  StoreForTest store;
+  for (int i = 0; i < 5; ++i)
+    store.put(fmt::format("{}.block", i), std::string(100 + static_cast<size_t>(i), 'x'));
+  IndexOptions options;
+  options.format = &block_format();
+  options.cache_path = (folder / "index.cache").string();
+  const auto first = Index::open(store, options).take();
+  const auto second = Index::open(store, options).take();
+  EXPECT_TRUE(second->summary().from_cache);
+  ASSERT_EQ(second->sample_count(), first->sample_count());
+  for (uint64_t i = 0; i < first->sample_count(); ++i) {
+    EXPECT_EQ(second->locate(i).block, first->locate(i).block);
+    EXPECT_EQ(second->locate(i).extent.length, first->locate(i).extent.length);
+  }
+  EXPECT_EQ(second->file_index(0).detail, "gzip 4");
+  options.columns = {"a"};
+  EXPECT_FALSE(Index::open(store, options).take()->summary().from_cache);
+}
+
+// Opening a file costs a round trip; a far store answers many at once.
+TEST(Index, AsksFarStoresForManyFilesAtOnce) {
+  static std::atomic<int> now, most;
+  now = most = 0;
+  StoreForTest store;
+  store.caps.in_flight_max = 24;
+  for (int i = 0; i < 48; ++i) store.put(fmt::format("{:02}.block", i), std::string(100, 'x'));
+  formats::Format format = block_format();
+  format.index = [](storage::Store&, const storage::FileInfo&,
+                    const formats::FormatOptions&) -> Result<formats::FileIndex> {
+    const int at_once = ++now;
+    int seen = most;
+    while (at_once > seen && !most.compare_exchange_weak(seen, at_once)) {
+    }
+    base::Clock& clock = base::monotonic_clock();
+    // Waits for the others, as a round trip would let them come; ends in any case.
+    for (int i = 0; i < 2000 && most < 24; ++i)
+      clock.sleep_until_ns(clock.now_ns() + 1'000'000, {});
+    --now;
+    return block_layout();
+  };
+  IndexOptions options;
+  options.format = &format;
+  options.threads = 4;
+  EXPECT_EQ(Index::open(store, options).take()->sample_count(), 48u * 9);
+  EXPECT_EQ(most, 24);
+}
+
 std::vector<std::byte> sample_cache() {
   FileTable files;
   SampleTable samples;
   files.add({"a.tfrecord", 100, 11});
   files.add({"folder/b.tfrecord", 50, 12});
-  const uint32_t extents =
-      samples.intern({formats::Access::kExtents, 3, {{0, 10}, {10, 20}, {30, 20}}});
+  files.add({"c.block", 90, 13});
+  formats::FileIndex records{formats::Access::kExtents, 3, {{0, 10}, {10, 20}, {30, 20}}};
+  records.extent_array = formats::ArrayLayout{.type = formats::ElementType::kF32, .shape = {2, 3}};
+  const uint32_t extents = samples.intern(records);
   const uint32_t together = samples.intern({formats::Access::kTogether, 9, {}});
-  EXPECT_TRUE(samples.assign({extents, together}).ok());
+  EXPECT_TRUE(samples.assign({extents, together, samples.intern(block_layout())}).ok());
   return IndexCache::encode(files, samples, 77);
 }
 
@@ -461,10 +622,19 @@ void set_checksum(std::vector<std::byte>& bytes) {
 
 TEST(IndexCache, DecodesWhatItEncoded) {
   const IndexCache cache = IndexCache::decode(sample_cache(), 77).take();
-  EXPECT_EQ(cache.file_count(), 2u);
+  EXPECT_EQ(cache.file_count(), 3u);
   ASSERT_NE(cache.find("a.tfrecord", 100, 11), nullptr);
   EXPECT_EQ(cache.find("a.tfrecord", 100, 11)->extents[2].offset, 30u);
   EXPECT_EQ(cache.find("folder/b.tfrecord", 50, 12)->sample_count, 9u);
+  ASSERT_TRUE(cache.find("a.tfrecord", 100, 11)->extent_array);
+  EXPECT_EQ(cache.find("a.tfrecord", 100, 11)->extent_array->type, formats::ElementType::kF32);
+  EXPECT_THAT(cache.find("a.tfrecord", 100, 11)->extent_array->shape, ElementsAre(2, 3));
+  const formats::FileIndex* blocks = cache.find("c.block", 90, 13);
+  ASSERT_NE(blocks, nullptr);
+  EXPECT_EQ(blocks->detail, "gzip 4");
+  ASSERT_EQ(blocks->blocks.size(), 3u);
+  EXPECT_EQ(blocks->blocks[1].first_sample, 4u);
+  EXPECT_EQ(blocks->blocks[0].extents[1].length, 10u);
   EXPECT_EQ(cache.find("a.tfrecord", 101, 11), nullptr);
   EXPECT_EQ(cache.find("a.tfrecord", 100, 12), nullptr);
   EXPECT_EQ(cache.find("c.tfrecord", 100, 11), nullptr);
@@ -502,6 +672,10 @@ TEST(IndexCache, NeverAcceptsSamplesOutsideTheirFile) {
     const auto cache = IndexCache::decode(bytes, 77);
     if (!cache.ok()) continue;
     ++accepted;
+    const auto* with_blocks = cache->find("c.block", 90, 13);
+    if (with_blocks != nullptr) {
+      ASSERT_TRUE(check_layout(*with_blocks, 90).ok());
+    }
     const auto* layout = cache->find("a.tfrecord", 100, 11);
     if (layout == nullptr || layout->access != formats::Access::kExtents) continue;
     ASSERT_EQ(layout->extents.size(), layout->sample_count);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "dataset/layout_check.h"
+#include "storage/windowed.h"
 #include "sys/process.h"
 #include "sys/thread.h"
 
@@ -26,14 +27,17 @@ LayoutSearch::LayoutSearch(storage::Store& store, const IndexOptions& options,
       format_(format),
       files_(files),
       cache_(cache),
+      is_far_(!store.capabilities().is_local),
       layout_of_file_(files.count(), kNoLayout) {}
 
 // One sample in each file, and the format says that it is the whole file: nothing is left to ask. A
 // few files are tried, so that a damaged first one is found by whoever reads it, not here.
 bool LayoutSearch::find_uniform() {
   if (options_.samples_per_file != 1) return false;
+  storage::WindowedStore view(store_);
+  storage::Store& store = is_far_ ? static_cast<storage::Store&>(view) : store_;
   for (uint64_t i = 0; i < std::min(files_.count(), kFilesTriedForUniform); ++i) {
-    auto layout = format_.index(store_, files_.info(i), format_options());
+    auto layout = format_.index(store, files_.info(i), format_options());
     if (!layout.ok()) continue;
     if (layout->access != formats::Access::kWholeFile || layout->sample_count != 1) return false;
     layout_of_file_.assign(files_.count(), samples_.intern(std::move(layout).take()));
@@ -52,8 +56,8 @@ void LayoutSearch::keep(uint64_t file, Result<formats::FileIndex> layout) {
   if (!options_.skip_bad_files) failed_.request_stop();
 }
 
-Result<formats::FileIndex> LayoutSearch::ask(uint64_t file) {
-  formats::FileIndex layout = FB_TRY(format_.index(store_, files_.info(file), format_options()));
+Result<formats::FileIndex> LayoutSearch::ask(storage::Store& store, uint64_t file) {
+  formats::FileIndex layout = FB_TRY(format_.index(store, files_.info(file), format_options()));
   if (layout.access == formats::Access::kBlocks)
     FB_TRY(check_layout(layout, files_.bytes(file)).context(std::string(files_.path(file))));
   return layout;
@@ -61,6 +65,8 @@ Result<formats::FileIndex> LayoutSearch::ask(uint64_t file) {
 
 void LayoutSearch::find_some() {
   sys::name_thread("index");
+  storage::WindowedStore view(store_);
+  storage::Store& store = is_far_ ? static_cast<storage::Store&>(view) : store_;
   while (true) {
     const uint64_t first = next_file_.fetch_add(chunk_files_, std::memory_order_relaxed);
     if (first >= files_.count()) return;
@@ -72,7 +78,7 @@ void LayoutSearch::find_some() {
         continue;
       }
       files_asked_.fetch_add(1, std::memory_order_relaxed);
-      keep(i, ask(i));
+      keep(i, ask(store, i));
     }
   }
 }
@@ -80,10 +86,10 @@ void LayoutSearch::find_some() {
 // Files are opened one after the other by each thread. Where that is a round trip, threads are
 // what hides it, and each takes one file at a time.
 int LayoutSearch::choose_threads() {
-  const storage::Capabilities can = store_.capabilities();
-  chunk_files_ = can.is_local ? kChunkFiles : 1;
+  chunk_files_ = is_far_ ? 1 : kChunkFiles;
   const int wanted = std::clamp(options_.threads, 1, kThreadsMax);
-  return can.is_local ? wanted : std::max(wanted, std::clamp(can.in_flight_max, 1, kRemoteThreads));
+  if (!is_far_) return wanted;
+  return std::max(wanted, std::clamp(store_.capabilities().in_flight_max, 1, kRemoteThreads));
 }
 
 Status LayoutSearch::find_all() {

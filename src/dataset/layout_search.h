@@ -50,7 +50,7 @@ class LayoutSearch {
   }
   bool find_uniform();
   int choose_threads();
-  Result<formats::FileIndex> ask(uint64_t file);
+  Result<formats::FileIndex> ask(storage::Store& store, uint64_t file);
   void find_some();
   void keep(uint64_t file, Result<formats::FileIndex> layout);
 
@@ -59,6 +59,7 @@ class LayoutSearch {
   const formats::Format& format_;
   const FileTable& files_;
   const IndexCache& cache_;
+  const bool is_far_;  // the store is not of this machine
 
   uint64_t chunk_files_ = 1;  // taken by a thread at once
   std::atomic<uint64_t> next_file_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -126,29 +127,79 @@ uint64_t Order::position_of(uint64_t epoch, uint64_t sample) const {
   return sample;
 }
 
+void Order::samples_at(uint64_t epoch, uint64_t first, std::span<uint64_t> out) const {
+  FB_DCHECK(out.size() <= options_.sample_count && first <= options_.sample_count - out.size());
+  if (is_windowed(options_.kind)) {
+    windowed_samples_at(epoch, first, out);
+    return;
+  }
+  const uint64_t key_now = key(epoch, 0);
+  const bool is_full = options_.kind == OrderKind::kFull;
+  for (uint64_t i = 0; i < out.size(); ++i)
+    out[i] = is_full ? all_.forward(key_now, first + i) : first + i;
+}
+
+Order::EpochWindows Order::windows_of(uint64_t epoch) const {
+  EpochWindows of{.epoch = epoch, .shard_key = key(epoch, kShardStream)};
+  of.short_place = short_shard_place(of.shard_key);
+  of.short_window = of.short_place / window_shards_;
+  return of;
+}
+
 // A "place" is an index in the sequence of permuted shards. Everything after the short shard lies
 // `shard_deficit_` earlier than it would among shards of full size; adding the deficit back gives
 // coordinates in which plain division finds window, shard and sample.
-uint64_t Order::windowed_sample_at(uint64_t epoch, uint64_t position) const {
-  const uint64_t shard_key = key(epoch, kShardStream);
-  const uint64_t short_place = short_shard_place(shard_key);
-  const uint64_t short_window = short_place / window_shards_;
+uint64_t Order::find_window(const EpochWindows& of, uint64_t& position) const {
   const uint64_t full = window_shards_ * shard_samples_;
+  if (shard_deficit_ > 0 && position >= of.short_window * full &&
+      position - of.short_window * full >= window(of.short_window, true).count())
+    position += shard_deficit_;
+  const uint64_t window_index = position / full;
+  position %= full;
+  return window_index;
+}
 
-  uint64_t window_index = position / full, offset = position % full;
-  if (shard_deficit_ > 0 && position >= short_window * full &&
-      position - short_window * full >= window(short_window, true).count()) {
-    window_index = (position + shard_deficit_) / full;
-    offset = (position + shard_deficit_) % full;
-  }
-  const bool holds_short = window_index == short_window && shard_deficit_ > 0;
+Order::Place Order::place_at(const EpochWindows& of, uint64_t window_index, uint64_t window_key,
+                             uint64_t offset) const {
+  const bool holds_short = window_index == of.short_window && shard_deficit_ > 0;
   const uint64_t first_place = window_index * window_shards_;
-  offset =
-      window(window_index, holds_short).forward(key(epoch, kWindowStream + window_index), offset);
-  if (holds_short && offset >= (short_place - first_place + 1) * shard_samples_ - shard_deficit_)
+  offset = window(window_index, holds_short).forward(window_key, offset);
+  if (holds_short && offset >= (of.short_place - first_place + 1) * shard_samples_ - shard_deficit_)
     offset += shard_deficit_;
-  const uint64_t shard = shards_.forward(shard_key, first_place + offset / shard_samples_);
-  return shard * shard_samples_ + offset % shard_samples_;
+  return {first_place + offset / shard_samples_, offset % shard_samples_};
+}
+
+uint64_t Order::windowed_sample_at(uint64_t epoch, uint64_t position) const {
+  const EpochWindows of = windows_of(epoch);
+  const uint64_t window_index = find_window(of, position);
+  const Place place =
+      place_at(of, window_index, key(epoch, kWindowStream + window_index), position);
+  return shards_.forward(of.shard_key, place.shard_place) * shard_samples_ + place.offset;
+}
+
+// Looks each shard of a window up once where there are fewer of them than samples to place: small
+// permutations cost more than large ones.
+void Order::windowed_samples_at(uint64_t epoch, uint64_t first, std::span<uint64_t> out) const {
+  const EpochWindows of = windows_of(epoch);
+  const bool has_table = window_shards_ <= out.size() / 2;
+  std::vector<uint64_t> shards;
+  uint64_t window_now = UINT64_MAX, window_key = 0;
+  for (uint64_t i = 0; i < out.size(); ++i) {
+    uint64_t position = first + i;
+    const uint64_t window_index = find_window(of, position);
+    if (window_index != window_now) {
+      window_now = window_index;
+      window_key = key(epoch, kWindowStream + window_index);
+      const uint64_t first_place = window_index * window_shards_;
+      shards.assign(has_table ? std::min(window_shards_, shard_count_ - first_place) : 0, 0);
+      for (uint64_t s = 0; s < shards.size(); ++s)
+        shards[s] = shards_.forward(of.shard_key, first_place + s);
+    }
+    const Place place = place_at(of, window_index, window_key, position);
+    const uint64_t shard = has_table ? shards[place.shard_place - window_index * window_shards_]
+                                     : shards_.forward(of.shard_key, place.shard_place);
+    out[i] = shard * shard_samples_ + place.offset;
+  }
 }
 
 uint64_t Order::windowed_position_of(uint64_t epoch, uint64_t sample) const {

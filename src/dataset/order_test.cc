@@ -152,6 +152,29 @@ TEST(OrderProperty, WindowedInverseIsExactForHugeCounts) {
 }
 
 // Positions are canonical, so any number of ranks that stripe them reads each sample once.
+TEST(OrderProperty, ManyAtOnceAreTheSamplesOneByOne) {
+  for (const OrderKind kind :
+       {OrderKind::kSequential, OrderKind::kFull, OrderKind::kWindowed, OrderKind::kResident})
+    for (const uint64_t count : {1, 2, 97, 250})
+      for (const uint64_t shard : {1, 3, 10, 200})
+        for (const uint64_t window : {1, 2, 7, 400}) {
+          const Order order = *Order::make({.kind = kind,
+                                            .sample_count = count,
+                                            .seed = 9,
+                                            .shard_samples = shard,
+                                            .window_shards = window,
+                                            .resident_samples = shard * window});
+          for (const uint64_t length : {uint64_t{0}, uint64_t{1}, count / 2, count})
+            for (uint64_t first = 0; first + length <= count; first += 1 + count / 5) {
+              std::vector<uint64_t> many(length);
+              order.samples_at(3, first, many);
+              for (uint64_t i = 0; i < length; ++i)
+                ASSERT_EQ(many[i], order.sample_at(3, first + i))
+                    << count << " " << shard << " " << window << " from " << first;
+            }
+        }
+}
+
 TEST(OrderProperty, RanksThatStripePositionsCoverEachSampleOnce) {
   const Order order = windowed(1009, property_seed(), 17, 4);
   for (uint64_t ranks = 1; ranks <= 16; ++ranks) {

@@ -25,10 +25,9 @@ CheckpointWriter::CheckpointWriter(std::unique_ptr<storage::Store> store,
   if (checkpoint.randomize_tensor) base::Random(seed).fill(block_);
 }
 
-Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::open(
-    const workload::Checkpoint& checkpoint, uint64_t model_bytes, uint64_t seed) {
-  std::unique_ptr<storage::Store> store =
-      FB_TRY(storage::open_store("local", checkpoint.checkpoint_folder));
+std::unique_ptr<CheckpointWriter> CheckpointWriter::open(std::unique_ptr<storage::Store> store,
+                                                         const workload::Checkpoint& checkpoint,
+                                                         uint64_t model_bytes, uint64_t seed) {
   return std::unique_ptr<CheckpointWriter>(
       new CheckpointWriter(std::move(store), checkpoint, model_bytes, seed));
 }

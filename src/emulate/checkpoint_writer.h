@@ -17,9 +17,9 @@ namespace forebay::emulate {
 
 class CheckpointWriter {
  public:
-  // `checkpoint.checkpoint_folder` is made when the first checkpoint is written.
-  static Result<std::unique_ptr<CheckpointWriter>> open(const workload::Checkpoint& checkpoint,
-                                                        uint64_t model_bytes, uint64_t seed);
+  static std::unique_ptr<CheckpointWriter> open(std::unique_ptr<storage::Store> store,
+                                                const workload::Checkpoint& checkpoint,
+                                                uint64_t model_bytes, uint64_t seed);
 
   // global_epoch<E>_step<S>/model_states-0.pt, E and S from 1 as DLIO counts them. The record's
   // times are left at 0 except `seconds`.

@@ -46,38 +46,6 @@ uint64_t choose_shard_samples(const workload::Workload& workload, const dataset:
   return std::max<uint64_t>(1, index.unit_samples_max());
 }
 
-// What the workload's shuffle keys ask for. A PyTorch loader with an index shuffles all samples; a
-// TensorFlow pipeline shuffles files and, within a buffer, samples. Samples that come in units stay
-// near each other, or every unit would be read over and over.
-dataset::OrderOptions order_options(const workload::Workload& workload,
-                                    const dataset::Index& index) {
-  dataset::OrderOptions options;
-  const bool files = workload.reader.file_shuffle != Shuffle::kOff;
-  const bool samples = workload.reader.sample_shuffle != Shuffle::kOff;
-  options.sample_count = index.sample_count();
-  options.change_each_epoch = workload.train.seed_change_epoch;
-  options.shard_samples = choose_shard_samples(workload, index, !samples);
-  const bool one_sample_files = index.samples_per_file_max() <= 1;
-  const bool is_windowed = has_units(index) || workload.reader.data_loader == "tensorflow";
-  if (!files && !samples) {
-    options.kind = dataset::OrderKind::kSequential;
-  } else if (one_sample_files || (samples && !is_windowed)) {
-    options.kind = dataset::OrderKind::kFull;
-  } else {
-    options.kind = dataset::OrderKind::kWindowed;
-    options.window_shards =
-        samples ? std::max<uint64_t>(1, workload.reader.shuffle_size / options.shard_samples) : 1;
-    if (has_units(index)) {  // a window must fit what the loader keeps, or units are read again
-      const uint64_t shard_bytes = held_bytes(workload, index, options.shard_samples);
-      const uint64_t kept = loader::EngineOptions().shard_cache_bytes / (shard_bytes + 1);
-      options.window_shards = std::clamp<uint64_t>(kept, 1, options.window_shards);
-    }
-    options.shuffle_within = samples;
-    options.shuffle_shards = files;
-  }
-  return options;
-}
-
 std::string describe_order(const dataset::OrderOptions& options, const dataset::Index& index) {
   switch (options.kind) {
     case dataset::OrderKind::kSequential:
@@ -197,6 +165,35 @@ DatasetFacts facts_of(const dataset::Index& index, const dataset::Order& order,
 
 }  // namespace
 
+dataset::OrderOptions choose_order(const workload::Workload& workload,
+                                   const dataset::Index& index) {
+  dataset::OrderOptions options;
+  const bool files = workload.reader.file_shuffle != Shuffle::kOff;
+  const bool samples = workload.reader.sample_shuffle != Shuffle::kOff;
+  options.sample_count = index.sample_count();
+  options.change_each_epoch = workload.train.seed_change_epoch;
+  options.shard_samples = choose_shard_samples(workload, index, !samples);
+  const bool one_sample_files = index.samples_per_file_max() <= 1;
+  const bool is_windowed = has_units(index) || workload.reader.data_loader == "tensorflow";
+  if (!files && !samples) {
+    options.kind = dataset::OrderKind::kSequential;
+  } else if (one_sample_files || (samples && !is_windowed)) {
+    options.kind = dataset::OrderKind::kFull;
+  } else {
+    options.kind = dataset::OrderKind::kWindowed;
+    options.window_shards =
+        samples ? std::max<uint64_t>(1, workload.reader.shuffle_size / options.shard_samples) : 1;
+    if (has_units(index)) {  // a window must fit what the loader keeps, or units are read again
+      const uint64_t shard_bytes = held_bytes(workload, index, options.shard_samples);
+      const uint64_t kept = loader::EngineOptions().shard_cache_bytes / (shard_bytes + 1);
+      options.window_shards = std::clamp<uint64_t>(kept, 1, options.window_shards);
+    }
+    options.shuffle_within = samples;
+    options.shuffle_shards = files;
+  }
+  return options;
+}
+
 bool is_synthetic(const workload::Workload& workload) {
   return workload.reader.data_loader == "synthetic";
 }
@@ -273,6 +270,7 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
     options.format = FB_TRY(format_of(workload));
   const formats::FormatOptions of_files = format_options(workload);
   options.samples_per_file = of_files.samples_per_file;
+  options.columns = of_files.columns;
   if (options.format != nullptr && options.format->name == "raw")
     options.record_bytes = of_files.record_bytes;
   options.files_max = wanted.value_or(UINT64_MAX);
@@ -288,7 +286,7 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
                 index.error().message, workload.name, root);
   source.index = FB_TRY(std::move(index));
   FB_TRY(check_file_count(resolved, wanted, *source.index, split, root, skip_bad_files));
-  dataset::OrderOptions order = order_options(workload, *source.index);
+  dataset::OrderOptions order = choose_order(workload, *source.index);
   order.seed = order_seed(workload, sys::fresh_seed());
   if (!is_train) order.kind = dataset::OrderKind::kSequential;
   const dataset::Order made = FB_TRY(dataset::Order::make(order));

@@ -35,6 +35,12 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
                                     const std::string& cache_path, bool skip_bad_files,
                                     std::stop_token stop);
 
+// What the workload's shuffle keys ask for, without a seed. A PyTorch loader with an index shuffles
+// all samples; a TensorFlow pipeline shuffles files and, within a buffer, samples. Samples that
+// come in units (blocks, or files that are read whole) stay near each other, or every unit would be
+// read over and over: they are mixed within as many as a loader keeps.
+dataset::OrderOptions choose_order(const workload::Workload& workload, const dataset::Index& index);
+
 // What there is to say when several accelerators read the same block or file, or "".
 std::string describe_repeated_reads(const DataSource& source, uint64_t accelerators,
                                     uint64_t batch_size);

@@ -266,6 +266,24 @@ TEST_F(Runs, AStopKeepsWhatWasMeasured) {
   EXPECT_EQ(result->verdict.outcome, Verdict::Outcome::kIncomplete);
 }
 
+TEST_F(Runs, SamplesKeptInMemoryAreReadInTheFirstEpochOnly) {
+  generate(8);
+  for (const std::string payload : {"decode", "bytes"}) {
+    RunRequest asked = request({"train.epochs=3"}, 2);
+    asked.resolved.workload.reader.in_memory = true;
+    asked.options.payload = payload;
+    const RunResult result = run_ok(asked);
+    ASSERT_EQ(result.epochs.size(), 3u);
+    EXPECT_GT(result.epochs[0].file_bytes, 8u * 2000);
+    for (const size_t later : {1, 2}) {
+      EXPECT_EQ(result.epochs[later].file_bytes, 0u);
+      EXPECT_EQ(result.epochs[later].payload_bytes, result.epochs[0].payload_bytes);
+      EXPECT_EQ(result.epochs[later].samples, 8u);
+    }
+    EXPECT_THAT(result.warnings, testing::Contains(HasSubstr("kept in memory")));
+  }
+}
+
 TEST_F(Runs, TraceHoldsComputeAndWaits) {
   generate(8);
   trace::Recorder recorder(10000);

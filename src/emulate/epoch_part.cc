@@ -319,7 +319,11 @@ void merge(const std::vector<RunPart>& parts, RunResult& result) {
   for (const RunPart& part : parts) {
     HostResult& host = row_of(result.hosts, part.host.name,
                               [](HostResult& row) -> std::string& { return row.host.name; });
+    // A launcher may bind each process to CPUs of its own.
+    const int cpus = std::min(host.host.cpu_count + part.host.cpu_count,
+                              std::max(part.host.cpu_count_online, part.host.cpu_count));
     host.host = part.host;
+    if (!host.processes.empty()) host.host.cpu_count = cpus;
     host.processes.push_back(part.rank);
     host.accelerators += part.accelerators;
     host.cpu_seconds += part.cpu_seconds;

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "dataset/index.h"
 #include "dataset/order.h"
+#include "emulate/data_store.h"
 #include "loader/engine.h"
 #include "storage/store.h"
 #include "sys/host.h"
@@ -28,14 +29,18 @@ std::string shape_text(const ops::Sample& sample) {
 Result<std::unique_ptr<storage::Store>> open_place(const std::string& path,
                                                    std::string& only_file) {
   auto folder = storage::open_store("local", path);
-  if (folder.ok() && (*folder)->list("").ok()) return folder;
+  if (!folder.ok() && is_object_place(path)) return folder;
+  const auto listing = folder.ok() ? (*folder)->list("") : Error(folder.error());
+  // A prefix that no key begins with is a folder without files, or the name of one object.
+  const bool is_empty_prefix = is_object_place(path) && listing.ok() && listing->files.empty();
+  if (listing.ok() && !is_empty_prefix) return folder;
   const size_t slash = path.find_last_of('/');
   const std::string above = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
   auto parent = storage::open_store("local", above);
   if (!parent.ok() || name.empty() || !(*parent)->stat(name).ok()) {
-    if (!folder.ok()) return folder;
-    return Error((*folder)->list("").error());
+    if (!folder.ok() || listing.ok()) return folder;
+    return Error(listing.error());
   }
   only_file = name;
   return parent;

@@ -201,6 +201,7 @@ struct RunResult {
   std::string command;
   workload::Resolved resolved;
   RunOptions options;
+  std::string store;              // what the store says of itself: of an object store, its address
   sys::Host host;                 // of process 0
   std::vector<HostResult> hosts;  // all of them, in the order of their first process
   int processes = 1;

@@ -78,7 +78,21 @@ class Findings {
 };
 
 double memory_of(const RunResult& result) {
-  return static_cast<double>(result.host.memory_bytes);
+  if (result.hosts.empty()) return static_cast<double>(result.host.memory_bytes);
+  double bytes = 0;
+  for (const HostResult& host : result.hosts) bytes += static_cast<double>(host.host.memory_bytes);
+  return bytes;
+}
+
+void check_hosts(const RunResult& result, Findings& findings) {
+  for (const HostResult& host : result.hosts) {
+    const HostResult& first = result.hosts.front();
+    if (host.accelerators == first.accelerators) continue;
+    findings.invalid("hosts", fmt::format("{} has {} accelerators and {} has {}: all must have as "
+                                          "many",
+                                          host.host.name, host.accelerators, first.host.name,
+                                          first.accelerators));
+  }
 }
 
 const RuledWorkload* check_workload(const RunResult& result, RuleSet rules, Findings& findings) {
@@ -302,6 +316,7 @@ RulesReport check_rules(const RunResult& result, RuleSet rules) {
   const RuledWorkload* ruled = check_workload(result, rules, findings);
   if (ruled != nullptr) check_parameters(result, rules, findings);
   check_workflow(result, rules, findings);
+  check_hosts(result, findings);
   check_sizes(result, findings, report);
   check_cache(result, findings, report);
   check_options(result, rules, findings);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "emulate/findings.h"
 #include "emulate/result.h"
 #include "forebay/result.h"
 #include "workload/workload.h"
@@ -25,20 +26,6 @@ struct SizeRequest {
   uint64_t total_memory_bytes = 0;  // of all hosts together
 };
 
-// The least data set that the rules allow.
-struct RequiredSize {
-  uint64_t files = 0, samples = 0;
-  uint64_t bytes = 0;       // nominal: samples x dataset.record_length_bytes, as the rules count
-  uint64_t subfolders = 0;  // 0 = none; no folder then holds more than 131,072 files
-  uint64_t steps_per_epoch = 0;                        // that these files give
-  uint64_t files_for_memory = 0, files_for_steps = 0;  // the larger of the two decides
-  // What mlpstorage's own arithmetic gives: it rounds down, so its data set can miss the rule by
-  // part of a file.
-  uint64_t reference_files = 0;
-  std::optional<uint64_t> disk_bytes;  // the files as they are made; none where nothing can tell
-  // What one accelerator takes when it never waits; none without a compute time.
-  std::optional<double> samples_per_second, bytes_per_second;
-};
 // kInvalidArgument when the numbers pass 2^62.
 Result<RequiredSize> required_size(const workload::Workload& workload, const SizeRequest& request);
 

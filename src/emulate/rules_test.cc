@@ -239,6 +239,24 @@ TEST(Rules, KnowTheirWorkloads) {
   EXPECT_EQ(rule_set_from_name("v1.0"), std::nullopt);
 }
 
+TEST(Rules, CountTheMemoryOfAllHostsAndWantThemAlike) {
+  RunResult result = good_run();
+  result.hosts.resize(2);
+  for (HostResult& host : result.hosts) {
+    host.host.name = "node";
+    host.host.memory_bytes = 16 * kGiB;
+    host.accelerators = 1;
+  }
+  EXPECT_THAT(texts(check_rules(result, RuleSet::kMlperfV2)), IsEmpty());
+  result.hosts[1].host.memory_bytes = 128 * kGiB;
+  EXPECT_THAT(texts(check_rules(result, RuleSet::kMlperfV2)),
+              ElementsAre(HasSubstr("5 times the memory of all hosts is 773 GB")));
+  result.hosts[1].host.memory_bytes = 16 * kGiB;
+  result.hosts[1].accelerators = 2;
+  EXPECT_THAT(texts(check_rules(result, RuleSet::kMlperfV2)),
+              ElementsAre(HasSubstr("node has 2 accelerators and node has 1")));
+}
+
 TEST(Rules, SayThatSmallFilesMayFitIntoMemory) {
   RunResult result = good_run();
   result.dataset.bytes = 20 * kGiB;

@@ -18,6 +18,7 @@
 #include "emulate/agreement.h"
 #include "emulate/checkpoint_writer.h"
 #include "emulate/data_source.h"
+#include "emulate/data_store.h"
 #include "emulate/epoch_part.h"
 #include "emulate/metrics.h"
 #include "emulate/packing.h"
@@ -36,9 +37,10 @@ namespace {
 
 constexpr double kNano = 1e-9;
 constexpr int64_t kTickNs = 200'000'000;
-// How long process 0 waits for what others have measured. A launcher kills a second after it asked
-// for a stop; after a failure they notice within a tenth of a second.
-constexpr double kStopGraceSeconds = 0.3, kFailureGraceSeconds = 3;
+// How long process 0 waits for what others have measured. A launcher that asks for a stop kills
+// soon after: mpirun 0.2 s later when a process has died. After a failure they notice within a
+// tenth of a second.
+constexpr double kStopGraceSeconds = 0.3, kStopQuietSeconds = 0.05, kFailureGraceSeconds = 3;
 
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -81,7 +83,12 @@ class Run {
     result_.started_at = utc_now();
     result_.started_unix_seconds = sys::unix_seconds();
     FB_TRY(meet_the_others());
-    store_ = FB_TRY(storage::open_store(options_.storage, options_.data));
+    if (is_object_place(options_.data) && options_.cache != "as-is")
+      return fail(ErrorCode::kInvalidArgument,
+                  "--cache {}: bytes from {} never come from the page cache", options_.cache,
+                  options_.data);
+    store_ = FB_TRY(open_data_store(options_.storage, options_.data, workload_.storage));
+    result_.store = store_->describe();
     note_store();
     train_ =
         FB_TRY(open_data_source(*store_, request_.resolved, options_.data, "train",
@@ -168,6 +175,7 @@ class Run {
       if (rank == world_.rank()) first_accelerator_ = total;
       if (rank == 0) unpacker.get(start_ns_);
       total += accelerators;
+      accelerators_of_.push_back(accelerators);
       hosts_.push_back(world_.host_of(rank));
       offsets_at_start_.push_back(world_.clock_offset(rank));
       uneven += fmt::format("{}{}", rank == 0 ? "" : ", ", accelerators);
@@ -191,6 +199,8 @@ class Run {
                 {"--errors-max", fmt::format("{}", options_.errors_max)},
                 {"--decode-threads", fmt::format("{}", options_.decode_threads)},
                 {"--no-barrier", options_.barrier ? "off" : "on"},
+                {"--rules", options_.rules},
+                {"--compat", std::string(workload::compat_name(request_.resolved.compat))},
                 {"the workload", workload_.name}};
     for (const workload::Setting& setting : request_.resolved.settings)
       if (!setting.key.ends_with("_folder") && setting.key != "storage.storage_root")
@@ -259,6 +269,13 @@ class Run {
 #ifndef NDEBUG
     warn("this is a debug build: rates are far below those of a release build");
 #endif
+    if (const int cpus = result_.host.cpu_count, all = result_.host.cpu_count_online;
+        !is_alone() &&
+        cpus * std::count(hosts_.begin(), hosts_.end(), world_.host_of(world_.rank())) < all)
+      warn(fmt::format(
+          "the launcher bound this process to {} of {} CPUs: with mpirun, --bind-to none "
+          "gives it all",
+          cpus, all));
     if (result_.host.is_governor_powersave)
       warn("the CPU governor is powersave: rates may be too low");
     if (options_.cache == "as-is" && device_unknown_.empty() && workload_.train.epochs > 1 &&
@@ -480,13 +497,27 @@ class Run {
                 bad_count_of_all_, options_.errors_max);
   }
 
+  // Accelerators of processes that could not tell have an empty place, so that the others keep
+  // their numbers.
+  void keep_numbers(const std::vector<bool>& has_told, EpochResult& result) const {
+    int64_t first = 0;
+    for (size_t rank = 0; rank < has_told.size(); ++rank) {
+      const auto count = static_cast<size_t>(accelerators_of_[rank]);
+      if (!has_told[rank]) result.ranks.insert(result.ranks.begin() + first, count, RankEpoch());
+      first += static_cast<int64_t>(count);
+    }
+  }
+
   void add_epoch(std::vector<EpochPart> parts, bool is_complete) {
     const PartPlan& plan = plan_of_part_;
+    std::vector<bool> has_told(hosts_.size());
+    for (const EpochPart& part : parts) has_told[static_cast<size_t>(part.rank)] = true;
     EpochResult result = merge(std::move(parts), plan.included, hosts_);
     result.meminfo = sys::meminfo();
     summarise_epoch(result, plan.has_compute, plan.has_barrier);
     dlio_epoch(result, plan.included.first, plan.steps - plan.included.last, plan.batch);
     result.is_complete = is_complete;
+    keep_numbers(has_told, result);
     if (result.steps == 0) return;
     result_.epochs.push_back(std::move(result));
     observer_.on_epoch(result_, result_.epochs.back());
@@ -604,10 +635,17 @@ class Run {
     return cancelled != nullptr ? *cancelled : Status();
   }
 
+  Result<std::unique_ptr<storage::Store>> open_checkpoint_store() const {
+    std::string folder = workload_.checkpoint.checkpoint_folder;
+    if (workload_.storage.is_object_store() && !folder.starts_with('/'))
+      folder = FB_TRY(place_of(folder, workload_.storage));
+    return open_data_store("local", folder, workload_.storage);
+  }
+
   Status save(uint64_t epoch, uint64_t step) {
     if (!checkpoints_)
-      checkpoints_ = FB_TRY(CheckpointWriter::open(workload_.checkpoint, workload_.model.size_bytes,
-                                                   workload_.train.seed));
+      checkpoints_ = CheckpointWriter::open(FB_TRY(open_checkpoint_store()), workload_.checkpoint,
+                                            workload_.model.size_bytes, workload_.train.seed);
     const int64_t start = clock_.now_ns();
     CheckpointRecord record = FB_TRY(checkpoints_->save(epoch, step, stop_));
     record.start = static_cast<double>(start - start_ns_) * kNano;
@@ -701,7 +739,8 @@ class Run {
     else
       result_.error = cause.message;
     const std::vector<std::optional<std::string>> words =
-        world_.last_words(pack_last_words(), is_stop ? kStopGraceSeconds : kFailureGraceSeconds);
+        is_stop ? world_.last_words(pack_last_words(), kStopGraceSeconds, kStopQuietSeconds)
+                : world_.last_words(pack_last_words(), kFailureGraceSeconds, kFailureGraceSeconds);
     std::vector<RunPart> parts;
     std::vector<EpochPart> epoch;
     for (size_t rank = 0; rank < words.size(); ++rank) {
@@ -787,7 +826,8 @@ class Run {
   int64_t first_batch_ns_ = 0;
   int first_accelerator_ = 0;
   bool is_uneven_ = false;
-  std::vector<std::string> hosts_;  // by rank of the process
+  std::vector<std::string> hosts_;    // by rank of the process
+  std::vector<int> accelerators_of_;  // the same
   std::vector<cluster::ClockOffset> offsets_at_start_;
   RunPart mine_;
   PartPlan plan_of_part_;

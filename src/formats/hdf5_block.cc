@@ -16,7 +16,7 @@ class Hdf5DecodedBlock : public DecodedBlock {
       : sample_(std::move(sample)),
         sample_bytes_(sample_bytes),
         bytes_(sample_bytes * samples),
-        data_(new std::byte[bytes_]) {}
+        data_(std::make_unique_for_overwrite<std::byte[]>(bytes_)) {}
 
   Result<Record> at(uint64_t sample) const override {
     if (sample >= bytes_ / sample_bytes_)

@@ -80,6 +80,24 @@ std::string hdf5_filter_name(uint32_t number) {
   }
 }
 
+namespace {
+
+constexpr size_t kLzfLiteralsMax = 32;
+
+// Copies `n` bytes from `distance` before `to`; `room` bytes may be written, of which those behind
+// the first n are spoilt.
+void copy_lzf(std::byte* to, size_t distance, size_t n, size_t room) {
+  constexpr size_t kStep = 16;
+  const std::byte* from = to - distance;
+  if (distance < kStep || room < n + kStep) {
+    for (size_t i = 0; i < n; ++i) to[i] = from[i];  // repeats itself
+    return;
+  }
+  for (size_t i = 0; i < n; i += kStep) std::memcpy(to + i, from + i, kStep);
+}
+
+}  // namespace
+
 Status unpack_lzf(std::span<const std::byte> in, std::span<std::byte> out) {
   size_t at = 0, made = 0;
   while (at < in.size()) {
@@ -89,7 +107,11 @@ Status unpack_lzf(std::span<const std::byte> in, std::span<std::byte> out) {
       if (n > in.size() - at) return fail(ErrorCode::kCorruption, "lzf: literals cut short");
       if (n > out.size() - made)
         return fail(ErrorCode::kCorruption, "lzf: more than {} bytes", out.size());
-      std::memcpy(out.data() + made, in.data() + at, n);
+      // A copy of a length that the compiler knows is one instruction or two.
+      if (in.size() - at >= kLzfLiteralsMax && out.size() - made >= kLzfLiteralsMax)
+        std::memcpy(out.data() + made, in.data() + at, kLzfLiteralsMax);
+      else
+        std::memcpy(out.data() + made, in.data() + at, n);
       at += n;
       made += n;
       continue;
@@ -105,11 +127,7 @@ Status unpack_lzf(std::span<const std::byte> in, std::span<std::byte> out) {
     if (distance > made) return fail(ErrorCode::kCorruption, "lzf: a copy from before its start");
     if (n > out.size() - made)
       return fail(ErrorCode::kCorruption, "lzf: more than {} bytes", out.size());
-    std::byte* to = out.data() + made;
-    if (distance >= n)
-      std::memcpy(to, to - distance, n);
-    else
-      for (size_t i = 0; i < n; ++i) to[i] = to[i - distance];  // repeats itself
+    copy_lzf(out.data() + made, distance, n, out.size() - made);
     made += n;
   }
   if (made != out.size())
@@ -119,7 +137,7 @@ Status unpack_lzf(std::span<const std::byte> in, std::span<std::byte> out) {
 
 namespace {
 
-constexpr size_t kLzfLiteralsMax = 32, kLzfDistanceMax = 8192, kLzfLengthMax = 264;
+constexpr size_t kLzfDistanceMax = 8192, kLzfLengthMax = 264;
 constexpr size_t kLzfHashBits = 13;
 
 // What the packer has written; stops for good once `room` is used up.

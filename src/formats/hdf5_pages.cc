@@ -35,7 +35,9 @@ Status Hdf5Pages::fetch(uint64_t page) {
   wanted_.reset();
   read_pages_ = page == next_page_ && page != 0 ? std::min(read_pages_ * 2, kPagesAtOnceMax) : 1;
   const uint64_t pages_in_file = (size_ + kPageBytes - 1) / kPageBytes;
-  const uint64_t end = std::min(page + read_pages_, pages_in_file);
+  uint64_t end = std::min(page + read_pages_, pages_in_file);
+  if (const auto known = pages_.lower_bound(page); known != pages_.end())
+    end = std::min(end, known->first);
   const uint64_t offset = page * kPageBytes;
   const uint64_t length = std::min(end * kPageBytes, size_) - offset;
   if (bytes_ + length > kMetadataBytesMax)

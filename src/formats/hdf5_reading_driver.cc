@@ -1,7 +1,8 @@
 #include "formats/hdf5_reading_driver.h"
 
 #include <cstring>
-#include <new>
+#include <functional>
+#include <memory>
 
 #include "base/error.h"
 
@@ -31,13 +32,13 @@ H5FD_t* driver_open(const char* name, unsigned flags, hid_t access, haddr_t /*li
   // Links and virtual data sets name other files; none of those is opened.
   if (info == nullptr || (flags & H5F_ACC_RDWR) != 0 || info->session->pages.path() != name)
     return nullptr;
-  auto* file = new OpenFile();
+  auto file = std::make_unique<OpenFile>();
   file->session = info->session;
-  return &file->own;
+  return &file.release()->own;  // until driver_close()
 }
 
 herr_t driver_close(H5FD_t* file) {
-  delete open_file(file);
+  const std::unique_ptr<OpenFile> owned(open_file(file));
   return 0;
 }
 

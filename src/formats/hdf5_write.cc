@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "base/check.h"
@@ -352,6 +354,39 @@ Result<uint64_t> planned_bytes(const Hdf5Plan& plan, const FileSpec& spec) {
   return (*FB_TRY(layouter.finish())).file_bytes;
 }
 
+// What a contiguous file has beside its records. It depends on few things, and a data set of a
+// million files asks a million times.
+class OverheadTable {
+ public:
+  Result<uint64_t> find(const Hdf5Plan& plan, const FileSpec& spec) {
+    const Key key{static_cast<int>(spec.dialect), static_cast<int>(spec.type), plan.names.size(),
+                  plan.dataset.array.shape.size()};
+    {
+      const base::MutexLock lock(mutex_);
+      const auto known = bytes_.find(key);
+      if (known != bytes_.end()) return known->second;
+    }
+    const uint64_t bytes = FB_TRY(planned_bytes(plan, spec)) - data_bytes(spec);
+    const base::MutexLock lock(mutex_);
+    if (bytes_.size() < kKeysMax) bytes_.emplace(key, bytes);
+    return bytes;
+  }
+  static uint64_t data_bytes(const FileSpec& spec) {
+    return payload_bytes(spec) + spec.sample_count * sizeof(int64_t);  // labels
+  }
+
+ private:
+  using Key = std::tuple<int, int, size_t, size_t>;
+  static constexpr size_t kKeysMax = 1024;
+  base::Mutex mutex_;
+  std::map<Key, uint64_t> bytes_ FB_GUARDED_BY(mutex_);
+};
+
+Result<uint64_t> contiguous_bytes(const Hdf5Plan& plan, const FileSpec& spec) {
+  static OverheadTable table;
+  return FB_TRY(table.find(plan, spec)) + OverheadTable::data_bytes(spec);
+}
+
 }  // namespace
 
 Status write_hdf5(storage::Writer& writer, bool can_patch, const FileSpec& spec) {
@@ -362,7 +397,8 @@ Status write_hdf5(storage::Writer& writer, bool can_patch, const FileSpec& spec)
 uint64_t hdf5_bytes(const FileSpec& spec) {
   const auto plan = plan_hdf5(spec);
   if (!plan.ok()) return UINT64_MAX;
-  const auto bytes = planned_bytes(*plan, spec);
+  const auto bytes =
+      plan->dataset.is_contiguous ? contiguous_bytes(*plan, spec) : planned_bytes(*plan, spec);
   return bytes.ok() ? *bytes : UINT64_MAX;
 }
 

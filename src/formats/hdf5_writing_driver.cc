@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <memory>
 
 namespace forebay::formats {
 
@@ -58,13 +60,13 @@ Hdf5Image& image_of(const H5FD_t* file) {
 H5FD_t* driver_open(const char* /*name*/, unsigned /*flags*/, hid_t access, haddr_t /*limit*/) {
   const auto* info = static_cast<const DriverInfo*>(H5Pget_driver_info(access));
   if (info == nullptr) return nullptr;
-  auto* file = new OpenFile();
+  auto file = std::make_unique<OpenFile>();
   file->image = info->image;
-  return &file->own;
+  return &file.release()->own;  // until driver_close()
 }
 
 herr_t driver_close(H5FD_t* file) {
-  delete reinterpret_cast<OpenFile*>(file);
+  const std::unique_ptr<OpenFile> owned(reinterpret_cast<OpenFile*>(file));
   return 0;
 }
 

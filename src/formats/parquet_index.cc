@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "formats/content_kind.h"
 #include "formats/little_endian.h"
 #include "formats/parquet_parts.h"
 
@@ -19,7 +20,8 @@ namespace {
 
 constexpr uint64_t kTailBytes = 64u << 10;  // holds the footer of most files: one read
 constexpr uint64_t kFooterEndBytes = 8;     // its length and "PAR1"
-constexpr uint64_t kRowsMax = INT32_MAX;    // of one row group
+constexpr uint64_t kHeadBytes = 512;
+constexpr uint64_t kRowsMax = INT32_MAX;  // of one row group
 // Old writers of Java left the header of the dictionary page out of the chunk's length.
 constexpr uint64_t kForgottenHeaderBytes = 100;
 
@@ -44,9 +46,13 @@ Result<std::string> read_footer(storage::Store& store, const storage::FileInfo& 
   const std::string_view magic = std::string_view(tail).substr(tail.size() - 4);
   if (magic == "PARE")
     return fail(ErrorCode::kUnsupported, "{}: its footer is encrypted", file.path);
-  if (magic != "PAR1")
+  if (magic != "PAR1") {
+    const std::string head = FB_TRY(read_part(store, file, 0, std::min(file.size, kHeadBytes)));
+    const auto bytes = std::as_bytes(std::span(head));
+    FB_TRY(refuse_lfs_pointer(bytes).context(file.path));
     return fail(ErrorCode::kCorruption,
                 "{}: no parquet file, or cut short: its last four bytes are not PAR1", file.path);
+  }
   const auto end = std::as_bytes(std::span(tail)).last(kFooterEndBytes);
   const uint64_t footer_bytes = load_le<uint32_t>(end.data());
   if (footer_bytes > file.size - kFooterEndBytes - 4)

@@ -17,7 +17,7 @@ namespace forebay::formats {
 namespace {
 
 constexpr uint64_t kWindowBytes = 256 * 1024;
-constexpr uint64_t kXzMemoryMax = uint64_t{512} << 20;  // a dictionary may claim up to 4 GiB
+constexpr uint64_t kXzMemoryMax = uint64_t{128} << 20;  // every preset of xz needs less
 
 using Sink = std::function<Status(std::span<const std::byte>)>;
 

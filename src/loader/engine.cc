@@ -28,6 +28,13 @@ Status check_options(const EngineOptions& options, const dataset::Index& index) 
   return {};
 }
 
+// A shuffled order comes back to the same few blocks: losing one means reading it again.
+uint64_t block_memory_max(const EngineOptions& options, const dataset::OrderOptions& order) {
+  const bool is_mixed = order.kind != dataset::OrderKind::kSequential && order.shuffle_within;
+  return is_mixed ? std::max(options.window_bytes, options.shard_cache_bytes)
+                  : options.window_bytes;
+}
+
 }  // namespace
 
 class Engine::Impl {
@@ -39,7 +46,7 @@ class Engine::Impl {
         options_(std::move(options)),
         stripe_{index.sample_count(), 0, options_.batch_size, options_.world_size, options_.tail},
         buffers_(options_.window_bytes),
-        units_(options_.shard_cache_bytes, options_.window_bytes),
+        units_(options_.shard_cache_bytes, block_memory_max(options_, order.options())),
         flow_(options_, options_.prefetch_batches + 1),
         issuer_(index_, order_, options_, flow_, units_, buffers_, std::move(queue)),
         pool_(index_, options_, flow_, units_, buffers_, recorder,

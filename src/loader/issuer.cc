@@ -113,13 +113,12 @@ void Issuer::submit_open() {
   hand_out_late();
 }
 
-void Issuer::prepare(BatchState& batch, const Stripe& stripe) const {
+void Issuer::prepare(BatchState& batch, const Stripe& stripe) {
   const uint64_t samples = stripe.batch_samples(batch.step, options_.rank);
   batch.reset(samples);
-  for (uint64_t i = 0; i < samples; ++i) {
-    const uint64_t position = stripe.position(batch.step, options_.rank, i);
-    batch.slots[i].wanted = order_.sample_at(batch.epoch, position);
-  }
+  wanted_.resize(samples);
+  order_.samples_at(batch.epoch, stripe.position(batch.step, options_.rank, 0), wanted_);
+  for (uint64_t i = 0; i < samples; ++i) batch.slots[i].wanted = wanted_[i];
 }
 
 bool Issuer::window_has_room(uint64_t bytes) {

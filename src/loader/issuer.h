@@ -45,7 +45,7 @@ class Issuer {
  private:
   void run(std::stop_token stop);
   void issue(std::stop_token stop);
-  void prepare(BatchState& batch, const Stripe& stripe) const;
+  void prepare(BatchState& batch, const Stripe& stripe);
   // False when the window has no room for its bytes.
   bool add_target(BatchState* batch, uint32_t slot);
   bool join_last(const Target& target, uint32_t file);
@@ -88,6 +88,7 @@ class Issuer {
   std::deque<std::unique_ptr<Fetch>> again_;  // to be read once more, into a buffer
   BatchState* filling_ = nullptr;
   uint32_t next_slot_ = 0, slots_to_fill_ = 0;     // of the batch being filled
+  std::vector<uint64_t> wanted_;                   // samples of a batch, while it is set up
   std::unique_ptr<Fetch> open_;                    // neighbours may still join it
   std::vector<std::unique_ptr<Fetch>> in_flight_;  // by id
   std::vector<uint32_t> free_ids_;

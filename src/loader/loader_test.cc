@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "loader/buffer_pool.h"
 #include "loader/engine.h"
+#include "loader/sample_cache.h"
 #include "loader/stripe.h"
 #include "storage/faulty.h"
 #include "storage/slow.h"
@@ -141,6 +142,96 @@ TEST_P(ManySampleFiles, AreReadByRecordInEveryOrder) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, ManySampleFiles, testing::Values("npz", "npy", "tfrecord"));
+
+class Compressed
+    : public testing::TestWithParam<std::tuple<const char*, formats::Compression, Payload, bool>> {
+};
+
+// Files whose samples only come together are read once and unpacked once, whatever order they are
+// wanted in and whoever wants them late.
+TEST_P(Compressed, AreReadAndDecodedOnceForAllTheirSamples) {
+  const auto [format, compression, payload, keep] = GetParam();
+  auto store = std::move(storage::open_store("memory", "test")).value();
+  const formats::Format* f = formats::find_format(format);
+  for (int i = 0; i < 6; ++i) {
+    formats::FileSpec file{.path = fmt::format("{}.{}", i, format), .rows = 30, .columns = 40};
+    file.sample_count = 9;
+    file.compression = compression;
+    file.seed = static_cast<uint64_t>(i);
+    auto writer = std::move(store->create(file.path)).value();
+    ASSERT_TRUE(f->write(*writer, store->capabilities().can_patch, file).ok());
+    ASSERT_TRUE(writer->publish().ok());
+  }
+  dataset::IndexOptions index_options;
+  index_options.format = f;
+  index_options.samples_per_file = 9;
+  const auto index = std::move(dataset::Index::open(*store, index_options)).value();
+  ASSERT_TRUE(index->is_together());
+  dataset::OrderOptions order_options{.kind = dataset::OrderKind::kWindowed, .sample_count = 54};
+  order_options.shard_samples = 9;
+  order_options.window_shards = 3;
+  const auto order = *dataset::Order::make(order_options);
+  EngineOptions options;
+  options.batch_size = 4;
+  options.tail = Tail::kAll;
+  options.payload = payload;
+  options.keep_samples = keep;
+  options.decode_threads = 2;
+  options.format.samples_per_file = 9;
+  auto engine = std::move(Engine::open(*store, *index, order, options, nullptr)).value();
+  EXPECT_EQ(drain(*engine).size(), 54u);
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.bad_count, 0u);
+  EXPECT_LE(stats.blocks_decoded, 6u);
+  // A file that cannot be checked in passing is read a second time, the first few times only.
+  EXPECT_LE(stats.reads, 12u);
+  if (payload == Payload::kBytes || keep) {
+    EXPECT_EQ(stats.file_bytes, index->summary().bytes);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats, Compressed,
+    testing::Values(std::tuple{"npz", formats::Compression::kZip, Payload::kDecode, false},
+                    std::tuple{"npz", formats::Compression::kZip, Payload::kDecode, true},
+                    std::tuple{"npz", formats::Compression::kZip, Payload::kBytes, false},
+                    std::tuple{"tfrecord", formats::Compression::kGzip, Payload::kDecode, false},
+                    std::tuple{"tfrecord", formats::Compression::kGzip, Payload::kDecode, true},
+                    std::tuple{"tfrecord", formats::Compression::kGzip, Payload::kBytes, true}));
+
+class InMemory : public testing::TestWithParam<std::tuple<const char*, uint64_t, Payload, bool>> {};
+
+TEST_P(InMemory, SamplesAreReadInTheFirstEpochOnly) {
+  const auto [format, samples, payload, keep] = GetParam();
+  Data data(format, 5, samples);
+  const dataset::Order order = data.order();
+  EngineOptions options;
+  options.batch_size = 4;
+  options.tail = Tail::kAll;
+  options.payload = payload;
+  options.keep_samples = keep;
+  options.format.samples_per_file = samples;
+  const auto reference =
+      std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  options.sample_cache = std::move(SampleCache::open(*data.index, 1 << 20)).value();
+  const auto engine =
+      std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  for (uint64_t epoch = 0; epoch < 3; ++epoch)
+    EXPECT_EQ(drain(*engine, epoch), drain(*reference, epoch));
+  EXPECT_EQ(engine->stats().payload_bytes, reference->stats().payload_bytes);
+  EXPECT_EQ(engine->stats().memory_samples, 2 * 5 * samples);
+  EXPECT_LE(engine->stats().file_bytes, data.index->summary().bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, InMemory,
+                         testing::Combine(testing::Values("npz", "npy", "jpeg", "tfrecord", "raw"),
+                                          testing::Values(1),
+                                          testing::Values(Payload::kBytes, Payload::kDecode),
+                                          testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(Records, InMemory,
+                         testing::Combine(testing::Values("tfrecord"), testing::Values(7),
+                                          testing::Values(Payload::kBytes, Payload::kDecode),
+                                          testing::Bool()));
 
 TEST(Engine, RanksShareAnEpochWithoutOverlap) {
   Data data("raw", 50);

@@ -44,7 +44,8 @@ struct EngineOptions {
   uint64_t coalesce_bytes = 1 << 20;  // neighbouring records of one file become one read up to this
   uint64_t record_bytes_max = 0;      // larger ones are refused by name; 0 = half of the memory
   // Decoded blocks, and files whose samples only come together, that are remembered for samples
-  // wanted later. Memory that is really held for them is bounded by window_bytes besides.
+  // wanted later. Where samples are only checked, that is their sizes, and where the order does not
+  // mix them, window_bytes bounds them too.
   uint64_t shard_cache_bytes = 256 << 20;
   // Samples are read once and found here from then on; shared by engines over one index. Null: read
   // each time.

@@ -75,7 +75,10 @@ Decoded decode(const fs::path& path, const formats::Format& format, DecodeOption
   const auto index = format.index(store, store.stat("f").value(), format_options);
   if (!index.ok()) return {.error = index.error().message, .type = "", .shape = {}, .bytes = {}};
   auto reader = format.make_reader(format_options);
-  const auto record = reader->read(path.filename().string(), bytes, *index, sample);
+  std::span<const std::byte> part(bytes);
+  if (index->access == formats::Access::kExtents)
+    part = part.subspan(index->extents[sample].offset, index->extents[sample].length);
+  const auto record = reader->read(path.filename().string(), part, *index, sample);
   if (!record.ok()) return {.error = record.error().message, .type = "", .shape = {}, .bytes = {}};
   auto decoder = make_decoder(options);
   const auto wanted = decoder->decoded_bytes("f", *record);
@@ -134,6 +137,42 @@ TEST(Golden, PngPixelsArePillows) {
 }
 TEST(Golden, JpegPixelsArePillows) {
   expect_golden("jpeg", formats::kJpeg, 1);
+}
+
+TEST(Golden, CsvNumbersAreThoseOfTheWriters) {
+  expect_golden("csv", formats::kCsv, 0);
+  for (const char* name : {"main.csv", "v2.csv", "named.csv", "module.csv", "gzip.csv.gz",
+                           "bzip2.csv.bz2", "xz.csv.xz", "zip.csv.zip"})
+    for (uint64_t i = 0; i < 3; ++i) {
+      const Decoded got = decode(golden() / "csv" / name, formats::kCsv, {}, 3, i);
+      EXPECT_EQ(got.error, "") << name;
+      EXPECT_EQ(got.type, "int64");
+      EXPECT_EQ(got.shape, std::vector<uint64_t>{4});
+      EXPECT_EQ(got.bytes, load(golden() / ("csv/line_" + std::to_string(i) + ".raw"))) << name;
+    }
+}
+
+TEST(Golden, IndexedSamplesAreFoundWithTheOffsetsOfAllWriters) {
+  for (const char* name : {"right", "buffers", "collective"}) {
+    const std::string path = std::string(name) + ".indexed_binary";
+    formats::TestingStore store;
+    for (const char* suffix : {"", ".off.idx", ".sz.idx"})
+      store.put(path + suffix, load(golden() / "indexed" / (path + suffix)));
+    const Bytes& bytes = store.get(path);
+    const auto index =
+        formats::kIndexedBinary.index(store, store.stat(path).value(), {.samples_per_file = 3});
+    ASSERT_TRUE(index.ok()) << index.error().message;
+    ASSERT_EQ(index->sample_count, 3u);
+    auto reader = formats::kIndexedBinary.make_reader({});
+    for (uint64_t i = 0; i < 3; ++i) {
+      const formats::Extent extent = index->extents[i];
+      const auto part = std::span<const std::byte>(bytes).subspan(extent.offset, extent.length);
+      const auto record = reader->read(path, part, *index, i);
+      ASSERT_TRUE(record.ok());
+      ASSERT_EQ(record->bytes.size(), 5u);
+      EXPECT_EQ(record->bytes[0], std::byte(5 * i)) << name;
+    }
+  }
 }
 
 TEST(Golden, RefusedArraysNameTheCause) {
@@ -219,25 +258,38 @@ class WithPython : public testing::Test {
 
 TEST_F(WithPython, NumpyAndPillowReadWhatWeWrite) {
   formats::TestingStore store;
-  const auto write = [&](const formats::Format& format, const std::string& name, bool compress) {
-    const formats::FileSpec spec{
-        .path = name,
-        .rows = 32,
-        .columns = 30,
-        .sample_count = 2,
-        .compression = compress ? formats::Compression::kZip : formats::Compression::kNone,
-        .seed = 5};
+  using formats::Compression;
+  const auto write = [&](const formats::Format& format, const std::string& name,
+                         Compression compression = Compression::kNone,
+                         formats::Dialect dialect = formats::Dialect::kDlioMain) {
+    const formats::FileSpec spec{.path = name,
+                                 .rows = 32,
+                                 .columns = 30,
+                                 .sample_count = 2,
+                                 .compression = compression,
+                                 .dialect = dialect,
+                                 .seed = 5};
     ASSERT_TRUE(formats::write_with(format, store, name, spec).ok());
     save(folder_ / name, store.get(name));
+    if (format.side_paths == nullptr || name.ends_with(".tfrecord")) return;
+    for (const std::string& side : format.side_paths(name)) save(folder_ / side, store.get(side));
   };
-  write(formats::kRaw, "x.raw", false);
-  write(formats::kNpy, "a.npy", false);
-  write(formats::kNpz, "a.npz", false);
-  write(formats::kNpz, "z.npz", true);
-  write(formats::kTfrecord, "a.tfrecord", false);
-  write(formats::kTfrecord, "z.tfrecord", true);
-  write(formats::kJpeg, "a.jpeg", false);
-  write(formats::kPng, "a.png", false);
+  write(formats::kRaw, "x.raw");
+  write(formats::kNpy, "a.npy");
+  write(formats::kNpz, "a.npz");
+  write(formats::kNpz, "z.npz", Compression::kZip);
+  write(formats::kTfrecord, "a.tfrecord");
+  write(formats::kTfrecord, "z.tfrecord", Compression::kGzip);
+  write(formats::kCsv, "a.csv");
+  write(formats::kCsv, "v2.csv", Compression::kNone, formats::Dialect::kMlpsV2);
+  for (const Compression compression : formats::kCsv.compressions)
+    if (compression != Compression::kNone)
+      write(formats::kCsv, "a.csv" + std::string(formats::kCsv.name_suffix(compression)),
+            compression);
+  write(formats::kIndexedBinary, "a.indexed_binary");
+  write(formats::kMmapIndexedBinary, "a.mmap_indexed_binary");
+  write(formats::kJpeg, "a.jpeg");
+  write(formats::kPng, "a.png");
   EXPECT_EQ(run("check_written.py", "> " + (folder_ / "log").string()), 0);
 }
 

@@ -224,6 +224,7 @@ Json options_json(const RunResult& result) {
   const emulate::RunOptions& options = result.options;
   return Json{{"data", options.data},
               {"storage", options.storage},
+              {"store", result.store},
               {"accelerators", options.accelerators},
               {"processes", result.processes},
               {"barrier", options.barrier},

@@ -3,11 +3,13 @@
 // Pure functions; safe to call from any thread.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
-#include "emulate/rules.h"
-#include "workload/workload.h"
+#include "emulate/findings.h"
+#include "emulate/result.h"
 
 namespace forebay::report {
 

@@ -231,11 +231,11 @@ std::string next_text(const RunResult& result) {
 std::string run_head(const RunResult& result, TextStyle style) {
   const auto& facts = result.dataset;
   std::string text = fmt::format(
-      "{}: {}, {} {}, {} emulated, batch {}, cache {}, payload {}, storage {}\n",
+      "{}: {}, {} {}, {}, batch {}, cache {}, payload {}, storage {}\n",
       result.resolved.workload.name, plural(facts.files, "file"),
       format_bytes(static_cast<double>(facts.bytes)), facts.format,
-      plural(static_cast<uint64_t>(result.options.accelerators), "accelerator") +
-          (result.processes > 1 ? fmt::format(" in {} processes", result.processes) : ""),
+      plural(static_cast<uint64_t>(result.options.accelerators), "accelerator") + " emulated" +
+          (result.processes > 1 ? fmt::format(" by {} processes", result.processes) : ""),
       result.resolved.workload.reader.batch_size, result.options.cache, result.options.payload,
       result.options.storage);
   for (const std::string& warning : result.warnings)

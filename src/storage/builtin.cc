@@ -9,12 +9,13 @@ extern const Driver kFaulty;
 extern const Driver kLocal;
 extern const Driver kMemory;
 extern const Driver kNull;
+extern const Driver kS3;
 extern const Driver kSlow;
 extern const Driver kUring;
 
 std::span<const Driver* const> builtin_drivers() {
   static constexpr const Driver* kDrivers[] = {&kDirect, &kFaulty, &kLocal, &kMemory,
-                                               &kNull,   &kSlow,   &kUring};
+                                               &kNull,   &kS3,     &kSlow,  &kUring};
   return kDrivers;
 }
 

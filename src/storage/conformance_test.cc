@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "storage/s3_test_support.h"
 #include "storage/store.h"
 #include "storage/store_test_support.h"
 
@@ -28,13 +29,21 @@ using testing::HasSubstr;
 
 class ConformanceTest : public testing::TestWithParam<std::string> {
  protected:
-  ConformanceTest() : folder_("conformance") { store_ = open_for_test(GetParam(), folder_.path()); }
+  ConformanceTest() : folder_("conformance") {
+    if (GetParam().find("s3") == std::string::npos) {
+      store_ = open_for_test(GetParam(), folder_.path());
+      return;
+    }
+    server_ = std::make_unique<FakeS3>();
+    store_ = server_->open("data/some/prefix", {}, GetParam());
+  }
 
   std::unique_ptr<ReadQueue> queue(int depth = 4) {
     return store_->open_queue({.depth = depth, .name = "test"}).take();
   }
 
   TestFolder folder_;
+  std::unique_ptr<FakeS3> server_;  // of object stores
   std::unique_ptr<Store> store_;
 };
 
@@ -395,6 +404,8 @@ std::vector<std::string> specs() {
   }
   out.push_back("uring:direct=true,piece=64KiB");
   out.push_back("local:piece=4KiB");
+  out.push_back("s3:range=64KiB,connections=3");
+  out.push_back("slow:latency=100us,over=s3");
   return out;
 }
 

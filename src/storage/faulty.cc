@@ -150,7 +150,7 @@ class FaultyStoreImpl final : public FaultyStore {
   FaultDice dice_;
 };
 
-Result<std::unique_ptr<Store>> open(std::string_view root, const OptionValues& values) {
+Result<std::unique_ptr<Store>> wrap(std::unique_ptr<Store> over, const OptionValues& values) {
   const OptionReader options = FB_TRY(OptionReader::open("faulty", kOptions, values));
   FaultPlan plan;
   plan.kind = static_cast<FaultKind>(FB_TRY(options.choice("kind", kKinds)));
@@ -159,7 +159,6 @@ Result<std::unique_ptr<Store>> open(std::string_view root, const OptionValues& v
   plan.chance = FB_TRY(options.number("chance", 0, 1));
   plan.delay_ns = FB_TRY(options.duration_ns("delay"));
   plan.seed = static_cast<uint64_t>(FB_TRY(options.integer("seed", 0, INT64_MAX)));
-  std::unique_ptr<Store> over = FB_TRY(open_store(options.text("over"), root));
   return std::unique_ptr<Store>(make_faulty_store(std::move(over), plan));
 }
 
@@ -178,6 +177,6 @@ extern const Driver kFaulty;
 const Driver kFaulty{.name = "faulty",
                      .summary = "another store that fails, shortens, delays or corrupts on purpose",
                      .options = kOptions,
-                     .open = open};
+                     .wrap = wrap};
 
 }  // namespace forebay::storage

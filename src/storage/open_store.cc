@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "storage/options.h"
+#include "storage/s3_address.h"
 #include "storage/store.h"
 
 namespace forebay::storage {
@@ -24,21 +25,46 @@ Status refuse_secrets(const Driver& driver, const StoreSpec& spec) {
   return {};
 }
 
+// The driver a spec names, or the one that its root asks for.
+Result<const Driver*> find_driver(std::string_view name, std::string_view root) {
+  if (has_s3_scheme(root) && name == "local") name = "s3";
+  std::vector<std::string_view> names;
+  for (const Driver* driver : builtin_drivers()) {
+    names.push_back(driver->name);
+    if (driver->name != name) continue;
+    if (has_s3_scheme(root) && (name == "direct" || name == "uring"))
+      return fail(ErrorCode::kInvalidArgument,
+                  "storage {} reads files, and {} is an object store: use storage s3", name, root);
+    return driver;
+  }
+  return Error{ErrorCode::kInvalidArgument, base::unknown_name_message("storage", name, names)};
+}
+
+// The store that a wrapper stands on.
+std::string_view over_of(const Driver& driver, const StoreSpec& spec) {
+  for (const auto& [key, value] : spec.options)
+    if (key == "over") return value;
+  for (const StoreOption& option : driver.options)
+    if (option.name == "over") return option.fallback;
+  return "local";
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Store>> open_store(std::string_view spec, std::string_view root,
                                           const OptionValues& hidden) {
   StoreSpec parsed = FB_TRY(parse_store_spec(spec));
-  std::vector<std::string_view> names;
-  for (const Driver* driver : builtin_drivers()) {
-    names.push_back(driver->name);
-    if (driver->name != parsed.name) continue;
-    FB_TRY(refuse_secrets(*driver, parsed));
-    parsed.options.insert(parsed.options.end(), hidden.begin(), hidden.end());
-    return driver->open(root, parsed.options);
+  const Driver* driver = FB_TRY(find_driver(parsed.name, root));
+  FB_TRY(refuse_secrets(*driver, parsed));
+  if (driver->wrap != nullptr)
+    return driver->wrap(FB_TRY(open_store(over_of(*driver, parsed), root, hidden)), parsed.options);
+  const OptionValues given = parsed.options;
+  for (const auto& option : hidden) {
+    const bool is_given = std::any_of(given.begin(), given.end(),
+                                      [&](const auto& own) { return own.first == option.first; });
+    if (!is_given) parsed.options.push_back(option);
   }
-  return Error{ErrorCode::kInvalidArgument,
-               base::unknown_name_message("storage", parsed.name, names)};
+  return driver->open(root, parsed.options);
 }
 
 Result<std::vector<std::byte>> read_file(Store& store, std::string_view path, uint64_t bytes_max) {

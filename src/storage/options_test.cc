@@ -55,7 +55,7 @@ std::string error_of(const std::string& spec) {
 TEST(OpenStore, UnknownNamesAndKeysAreNamedWithTheNearest) {
   EXPECT_EQ(error_of("urng"),
             "no storage named 'urng'; did you mean 'uring'? (known: direct, faulty, local, memory, "
-            "null, slow, uring)");
+            "null, s3, slow, uring)");
   EXPECT_THAT(error_of("slow:latancy=5ms"),
               HasSubstr("no option of storage 'slow' named 'latancy'; did you mean 'latency'?"));
   EXPECT_THAT(error_of("memory:size=5"), HasSubstr("'memory' has no options"));

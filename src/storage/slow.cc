@@ -151,10 +151,9 @@ Result<SlowOptions> read_options(const OptionReader& options) {
   return out;
 }
 
-Result<std::unique_ptr<Store>> open(std::string_view root, const OptionValues& values) {
+Result<std::unique_ptr<Store>> wrap(std::unique_ptr<Store> over, const OptionValues& values) {
   const OptionReader options = FB_TRY(OptionReader::open("slow", kOptions, values));
-  const SlowOptions mine = FB_TRY(read_options(options));
-  return make_slow_store(FB_TRY(open_store(options.text("over"), root)), mine);
+  return make_slow_store(std::move(over), FB_TRY(read_options(options)));
 }
 
 }  // namespace
@@ -214,6 +213,6 @@ extern const Driver kSlow;
 const Driver kSlow{.name = "slow",
                    .summary = "another store, as slow as a filer or an object store you describe",
                    .options = kOptions,
-                   .open = open};
+                   .wrap = wrap};
 
 }  // namespace forebay::storage

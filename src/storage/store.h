@@ -166,15 +166,23 @@ struct Driver {
   std::string_view name;
   std::string_view summary;
   std::span<const StoreOption> options;
-  // `root` is a local path for drivers on the file system, and a label for the others.
-  Result<std::unique_ptr<Store>> (*open)(std::string_view root, const OptionValues& options);
+  // `root` is a local path for drivers on the file system, "s3://BUCKET/PREFIX" for object stores,
+  // and a label for the others.
+  Result<std::unique_ptr<Store>> (*open)(std::string_view root,
+                                         const OptionValues& options) = nullptr;
+  // In its place for drivers that stand on another: that one is opened first, from the option
+  // `over`.
+  Result<std::unique_ptr<Store>> (*wrap)(std::unique_ptr<Store> over,
+                                         const OptionValues& options) = nullptr;
 };
 
 std::span<const Driver* const> builtin_drivers();
 
 // Opens from "NAME" or "NAME:key=value,key=value" ("slow:over=memory,latency=5ms"). Unknown names
-// and keys are kInvalidArgument and name the nearest known one. `hidden` are further options, which
-// no description repeats; the only place for secret ones.
+// and keys are kInvalidArgument and name the nearest known one. A root "s3://..." makes an s3 store
+// of "local", the default, also below a wrapper. `hidden` are further options for the store that
+// holds the bytes, which give way to those of the spec and which no description repeats; the only
+// place for secret ones.
 Result<std::unique_ptr<Store>> open_store(std::string_view spec, std::string_view root,
                                           const OptionValues& hidden = {});
 

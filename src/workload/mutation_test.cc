@@ -26,7 +26,9 @@ constexpr std::string_view kPieces[] = {
     "\n", "\t", "  ", ":", ": ", "- ", ",", "[", "]", "{", "}", "&a ", "*a", "!!x", "|", ">",
     "'", "\"", "#", "%", "---", "...", "? ", "<<: ", "null", "-1", "1e99", "nan", "True", "~",
     "\\", "\xff", "\x04", "\xef\xbb\xbf", "${x}", "0x1", "010", "workload:", "dataset:",
-    "format: jpeg", "checkpoint: True", "type: transformer", "99999999999999999999"};
+    "format: jpeg", "format: hdf5", "format: parquet", "chunk_dims: [1, 2, 2]",
+    "columns: [{name: a, size: 2}]", "compression: gzip", "checkpoint: True", "type: transformer",
+    "99999999999999999999"};
 // clang-format on
 
 std::string mutated(std::string text, base::Random& random) {

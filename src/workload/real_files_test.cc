@@ -24,9 +24,7 @@ struct Expectation {
 };
 
 constexpr std::string_view kHydra = "it only sets up Hydra";
-constexpr std::string_view kS3 = "storage.storage_type = s3 is not supported";
 constexpr Expectation kExpectations[] = {
-    {"workload/unet3d_*_s3.yaml", kS3},
     {"workload/unet3d_*.yaml", ""},
     {"workload/default.yaml", ""},
     {"workload/cosmoflow_*.yaml", ""},

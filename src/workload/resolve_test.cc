@@ -300,6 +300,14 @@ TEST_F(Files, NeverShowsSecrets) {
   for (const Setting& one : resolved.settings) EXPECT_THAT(one.value, Not(HasSubstr("hunter2")));
   EXPECT_THAT(to_yaml(resolved), Not(HasSubstr("hunter2")));
   EXPECT_EQ(resolved.warnings.size(), 2u);
+  EXPECT_EQ(resolved.workload.storage.secret_access_key, "hunter2");
+  for (const char* text : {"storage.storage_options.secret_access_key=hunter2",
+                           "storage={storage_options: {secret_access_key: hunter2}}"})
+    EXPECT_THAT(shown_override(text), testing::AllOf(Not(HasSubstr("hunter2")), HasSubstr("***")))
+        << text;
+  EXPECT_EQ(shown_override("train.epochs=2"), "train.epochs=2");
+  const auto broken = resolve("demo", {"storage.storage_options.secret_access_key=[hunter2"});
+  EXPECT_THAT(broken.error().message, Not(HasSubstr("hunter2")));
   EXPECT_THAT(error("storage:\n  storage_options:\n    secret_access_key: [hunter2]\n"),
               Not(HasSubstr("hunter2")));
 }

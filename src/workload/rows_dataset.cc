@@ -45,9 +45,12 @@ constexpr Row kRows[] = {
      .unit = "files",
      .fallback = "8",
      .help = "Files to train on. A folder may hold more; the first ones by name are used.",
-     .differs = "DLIO main takes files away from the training set by dividing files by samples per "
-                "step, and can leave none. Here only the samples that fill no step are left out, "
-                "and the result says how many.",
+     .differs =
+         "For every sample DLIO main and mlps-v2.0 write the list of all files into a text that "
+         "nobody reads, so the time of an epoch grows with the square of their number. "
+         "DLIO main takes files away from the training set by dividing files by samples per "
+         "step, and can leave none. Here only the samples that fill no step are left out, "
+         "and the result says how many.",
      .store = put<&Workload::dataset, &Dataset::num_files_train>},
     {.key = "dataset.num_files_eval",
      .type = Type::kCount,

@@ -230,7 +230,8 @@ constexpr Row kRows[] = {
      .limits = {.choices = "none iostat darshan tensorboard"},
      .fallback = "iostat",
      .help = "Profiler that runs beside the workload.",
-     .differs = "The default is iostat; its file holds what the result's byte counts tell.",
+     .differs = "iostat is its default, and cannot be stopped by it when it has to be killed. The "
+                "result holds the byte counts that it would show.",
      .support = Support::kLater,
      .reason = "no other profiler is started; for Darshan run forebay with its library in "
                "LD_PRELOAD, for a time line use --trace FILE",

@@ -197,6 +197,10 @@ Status check_chunks(State& state, Dataset& dataset, Compat compat) {
     return fail(ErrorCode::kInvalidArgument,
                 "{}: {} needs dataset.chunk_size, the bytes of a chunk", enable.where,
                 enable.text());
+  } else if (dataset.enable_chunking && !dataset.record_dims.empty()) {
+    return fail(ErrorCode::kInvalidArgument,
+                "{}: {} cuts square samples; with dataset.record_dims set dataset.hdf5.chunk_dims",
+                enable.where, enable.text());
   } else if (dataset.enable_chunking && !dataset.hdf5_chunk_dims.empty()) {
     return fail(ErrorCode::kInvalidArgument,
                 "{}: {} and {} ({}) both say how data is cut into chunks; set one", enable.where,
@@ -300,6 +304,23 @@ void check_synthetic(State& state, const Workload& workload) {
                            loader.text()));
 }
 
+void check_storage(State& state, const Workload& workload) {
+  constexpr std::string_view kScheme = "s3://";
+  const bool is_object = workload.storage.is_object_store() ||
+                         workload.dataset.data_folder.starts_with(kScheme) ||
+                         workload.checkpoint.checkpoint_folder.starts_with(kScheme);
+  for (size_t i = 0; i < state.slots().size(); ++i) {
+    const Slot& slot = state.slots()[i];
+    if (is_object || !slot.is_set() || !slot.row->key.starts_with("storage.storage_options."))
+      continue;
+    const bool says_nothing = slot.value.text == default_slots()[i].value.text &&
+                              value_text(slot.row->type, slot.value) ==
+                                  value_text(slot.row->type, default_slots()[i].value);
+    if (slot.row->support == Support::kFull && !says_nothing)
+      state.warn(fmt::format("{}: {} is used for data at s3://... only", slot.where, slot.text()));
+  }
+}
+
 void check_reader(State& state, Workload& workload) {
   Reader& reader = workload.reader;
   if (reader.read_threads == 0) {
@@ -358,6 +379,7 @@ Result<Workload> make_workload(State& state, const ResolveOptions& options) {
   check_spellings(state);
   FB_TRY(check_format(state, workload, options.compat));
   FB_TRY(check_sizes(state, workload));
+  check_storage(state, workload);
   check_reader(state, workload);
   return workload;
 }

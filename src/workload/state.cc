@@ -170,6 +170,18 @@ Status State::apply_document(const Node& root, const Source& source) {
               source.label);
 }
 
+std::string shown_override(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string_view::npos) return std::string(text);
+  // Anywhere in what is set: "storage={storage_options: {secret_access_key: ...}}" too.
+  for (const Row* row : all_rows()) {
+    const std::string_view name = row->key.substr(row->key.rfind('.') + 1);
+    if (row->is_secret && text.find(name) != std::string_view::npos)
+      return std::string(text.substr(0, equals)) + "=***";
+  }
+  return std::string(text);
+}
+
 Status State::apply_override(std::string_view text, size_t number) {
   ++layer_;
   const Source source{.label = fmt::format("override {}", number),
@@ -177,7 +189,8 @@ Status State::apply_override(std::string_view text, size_t number) {
                       .has_lines = false};
   const size_t equals = text.find('=');
   const auto bad = [&](std::string_view why) {
-    return fail(ErrorCode::kInvalidArgument, "{} '{}': {}", source.label, text, why);
+    return fail(ErrorCode::kInvalidArgument, "{} '{}': {}", source.label, shown_override(text),
+                why);
   };
   if (equals == std::string_view::npos) return bad("must be section.key=value");
   std::string_view key = base::trim(text.substr(0, equals));
@@ -196,7 +209,8 @@ Status State::apply_override(std::string_view text, size_t number) {
   Node node;
   node.kind = Node::Kind::kScalar;  // "key=" sets an empty text
   if (!value.empty())
-    node = FB_TRY(parse_document(value, fmt::format("{} '{}'", source.label, text)));
+    node =
+        FB_TRY(parse_document(value, fmt::format("{} '{}'", source.label, shown_override(text))));
   FB_TRY(split_tight_pairs(node, source.label));
   return visit(std::string(key), node, source);
 }

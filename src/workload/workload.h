@@ -138,6 +138,12 @@ struct Storage {
   std::string storage_type = "local_fs";
   std::string storage_root = "./";
   double post_generation_settle_seconds = 0;  // pause between making data and reading it
+  // storage_options, for object stores. Empty: as the environment says.
+  std::string access_key_id, secret_access_key, endpoint_url, region;
+  bool force_path_style = false;  // false: where the server asks for it
+  uint64_t max_attempts = 5;      // of one request
+
+  bool is_object_store() const { return storage_type == "s3" || storage_type == "aistore"; }
   bool operator==(const Storage&) const = default;
 };
 
@@ -204,6 +210,9 @@ struct Layer {
 // gives it one.
 Result<Resolved> resolve_layers(std::string_view name, const std::vector<Layer>& layers,
                                 const ResolveOptions& options = {});
+
+// The override as it may be shown: the value of a secret key is replaced by ***.
+std::string shown_override(std::string_view text);
 
 // The resolved workload as YAML that resolve() reads back to the same value, origins as comments.
 std::string to_yaml(const Resolved& resolved);

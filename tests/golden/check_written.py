@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 """Reads files that Forebay wrote with the reference libraries. Usage: check_written.py FOLDER
 
-FOLDER holds x.raw (the payload), and a.npz, z.npz, a.npy, a.tfrecord, z.tfrecord, a.jpeg, a.png made
-from the same spec: records of 32 x 30, two to a file.
+FOLDER holds x.raw (the payload), and a.npz, z.npz, a.npy, a.tfrecord, z.tfrecord, a.csv (plain, by
+DLIO's version 2, and compressed), a.indexed_binary, a.mmap_indexed_binary, a.jpeg, a.png made from the
+same spec: records of 32 x 30, two to a file.
 """
+import bz2
+import csv
 import gzip
+import io
+import lzma
 import pathlib
 import struct
 import sys
+import zipfile
 
 import numpy as np
 from PIL import Image
@@ -94,6 +100,38 @@ def images(data):
 
 assert b"".join(images((folder / "a.tfrecord").read_bytes())) == payload
 assert b"".join(images(gzip.decompress((folder / "z.tfrecord").read_bytes()))) == payload
+
+rows = [list(payload[:960]), list(payload[960:])]
+
+
+def read_csv(text):
+    return [[int(field) for field in row] for row in csv.reader(io.StringIO(text))]
+
+
+plain = (folder / "a.csv").read_text()
+assert read_csv(plain) == rows
+np.testing.assert_array_equal(np.loadtxt(folder / "a.csv", delimiter=",", dtype="u1"), rows)
+with open(folder / "v2.csv", newline="") as file:
+    header, *lines = csv.reader(file)
+assert header == [""] + [str(i) for i in range(960)]
+assert [[int(field) for field in line] for line in lines] == [[i] + row for i, row in enumerate(rows)]
+assert gzip.decompress((folder / "a.csv.gz").read_bytes()).decode() == plain
+assert bz2.decompress((folder / "a.csv.bz2").read_bytes()).decode() == plain
+assert lzma.decompress((folder / "a.csv.xz").read_bytes()).decode() == plain
+with zipfile.ZipFile(folder / "a.csv.zip") as file:
+    assert file.namelist() == ["a.csv"] and file.testzip() is None
+    assert file.read("a.csv").decode() == plain
+
+for name in ("a.indexed_binary", "a.mmap_indexed_binary"):
+    offsets = np.fromfile(folder / (name + ".off.idx"), "<u8")
+    sizes = np.fromfile(folder / (name + ".sz.idx"), "<u8")
+    assert offsets.tolist() == [0, 960] and sizes.tolist() == [960, 960]
+    mapped = np.memmap(folder / name, "u1", "r")
+    with open(folder / name, "rb") as file:
+        for i, row in enumerate(rows):
+            file.seek(offsets[i])
+            assert list(file.read(sizes[i])) == row
+            assert mapped[int(offsets[i]):int(offsets[i] + sizes[i])].tolist() == row
 
 for name in ("a.jpeg", "a.png"):
     image = Image.open(folder / name)

@@ -4,8 +4,11 @@
 Usage: /usr/bin/python3 tests/golden/make_golden.py
 Every file is small; expected pixels and arrays are stored beside it as .raw (C order, little-endian).
 """
+import bz2
+import csv
 import gzip
 import io
+import lzma
 import pathlib
 import struct
 import zipfile
@@ -120,6 +123,50 @@ def make_tfrecord():
     out("tfrecord/zlib.tfrecord").write_bytes(zlib.compress(plain))
     for i, record in enumerate(records):
         out(f"tfrecord/record_{i}.raw").write_bytes(record)
+
+
+def make_csv():
+    """The layouts of DLIO's writers (pandas with and without its defaults), and of other tools."""
+    rows = np.array([[7, 0, 255, 10], [99, 100, 1, 254], [3, 200, 42, 5]], "<i8")
+    lines = [",".join(str(n) for n in row) for row in rows]
+    plain = "".join(line + "\n" for line in lines)
+    header = "," + ",".join(str(n) for n in range(rows.shape[1])) + "\n"
+    out("csv/main.csv").write_text(plain)
+    out("csv/v2.csv").write_text(
+        header + "".join(f"{i},{line}\n" for i, line in enumerate(lines)))
+    out("csv/named.csv").write_text("a,b,c,d\n" + plain)
+    with open(out("csv/module.csv"), "w", newline="") as f:
+        csv.writer(f).writerows(rows.tolist())
+    data = plain.encode()
+    out("csv/gzip.csv.gz").write_bytes(gzip.compress(data, mtime=0))
+    out("csv/bzip2.csv.bz2").write_bytes(bz2.compress(data[:10]) + bz2.compress(data[10:]))
+    out("csv/xz.csv.xz").write_bytes(lzma.compress(data))
+    with zipfile.ZipFile(out("csv/zip.csv.zip"), "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr(zipfile.ZipInfo("zip.csv"), data, zipfile.ZIP_DEFLATED)
+    for name in ("main", "v2", "named", "module", "gzip.csv", "bzip2.csv", "xz.csv", "zip.csv"):
+        expect(f"csv/{name}", rows)
+    for i in range(3):
+        expect(f"csv/line_{i}", rows[i])
+    floats = np.array([[0.1, -2.5e-300, 3], [np.inf, 1e22, 1 / 3]], "<f8")
+    np.savetxt(out("csv/floats.csv"), floats, delimiter=",")
+    expect("csv/floats", floats)
+    large = np.array([[0, 2**64 - 1]], "<u8")
+    np.savetxt(out("csv/large.csv"), large, fmt="%d", delimiter=",")
+    expect("csv/large", large[0])
+
+
+def make_indexed():
+    """Three samples of five bytes, with the offsets of DLIO's writers (docs/formats/indexed_binary.md)."""
+    data = bytes(range(15))
+    offsets = {"right": [0, 5, 10], "buffers": [0, 5, 0], "collective": [0, 5, 0]}
+    for name, values in offsets.items():
+        # A collective write fills its buffer: two samples at a time, so one too many.
+        is_padded = name == "collective"
+        path = out(f"indexed/{name}.indexed_binary")
+        path.write_bytes(data + (b"extra" if is_padded else b""))
+        values = values + [5] if is_padded else values
+        np.array(values, "<u8").tofile(f"{path}.off.idx")
+        np.array([5] * len(values), "<u8").tofile(f"{path}.sz.idx")
 
 
 def picture(mode, size=(23, 17)):
@@ -287,4 +334,6 @@ make_npy()
 make_npz()
 make_hdf5()
 make_tfrecord()
+make_csv()
+make_indexed()
 make_images()

@@ -46,7 +46,8 @@ def main():
     program, what = sys.argv[1:3]
     failures = []
     if what == "real":
-        folder = os.path.join(sys.argv[3], "parquet-testing", "data")
+        real = os.environ.get("FOREBAY_REAL_DATA", sys.argv[3])
+        folder = os.path.join(real, "parquet-testing", "data")
         if not os.path.isdir(folder):
             print(f"skipped: no {folder} (FOREBAY_REAL_DATA)")
             return 77

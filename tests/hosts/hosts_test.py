@@ -1,0 +1,416 @@
+#!/usr/bin/python3
+"""Runs over several processes under mpirun, on this machine and over network namespaces.
+
+hosts_test.py --forebay PROGRAM CASE     exit code 77: skipped, with the reason on stdout
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+SKIPPED = 77
+
+# 64 samples; the compute time is short, so that figures other than AU are what is checked.
+WORKLOAD = """
+model: {name: tiny}
+framework: pytorch
+workflow: {generate_data: False, train: True, checkpoint: False}
+dataset: {data_folder: data, format: npz, num_files_train: 64, num_samples_per_file: 1,
+          record_length_bytes: 20000}
+reader: {batch_size: 2, read_threads: 1}
+train: {epochs: 2, computation_time: 0.01}
+metric: {au: 0.01}
+"""
+
+
+def skip(reason):
+    print(f"SKIPPED: {reason}")
+    sys.exit(SKIPPED)
+
+
+def check(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+class Bench:
+    """A folder with the workload and, once made, its data."""
+
+    def __init__(self, forebay, folder):
+        self.forebay = forebay
+        self.folder = pathlib.Path(folder)
+        (self.folder / "tiny.yaml").write_text(WORKLOAD)
+        self.launcher = ["mpirun", "--oversubscribe", "--bind-to", "none"]
+
+    def environment(self):
+        environment = dict(os.environ, NO_COLOR="1", OMPI_ALLOW_RUN_AS_ROOT="1",
+                           OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", TMPDIR=str(self.folder))
+        environment.pop("FOREBAY_MODULE_FOLDER", None)
+        return environment
+
+    def words(self, size, *arguments):
+        return [*self.launcher, "-np", str(size), self.forebay, *arguments]
+
+    def start(self, words):
+        return subprocess.Popen(words, cwd=self.folder, env=self.environment(),
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def finish(self, process, limit=60):
+        try:
+            out, err = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            out, err = process.communicate()
+            raise AssertionError(f"still running after {limit} s: {out}\n{err}") from None
+        process.out, process.err = out, err
+        return process
+
+    def run(self, words, code=0, limit=60):
+        process = self.finish(self.start(words), limit)
+        check(process.returncode == code,
+              f"exit code {process.returncode}, not {code}: {process.out}\n{process.err}")
+        return process
+
+    def generate(self, size=1):
+        return self.run(self.words(size, "generate", "tiny.yaml", "--data", "data"))
+
+    def run_words(self, size, *more):
+        return self.words(size, "run", "tiny.yaml", "--data", "data", "--quiet", "--out", "out",
+                          *more)
+
+    def result(self):
+        return json.loads((self.folder / "out/result.json").read_text())
+
+    def pid_of(self, rank):
+        """Of the process that mpirun started as `rank` in this folder."""
+        for _ in range(100):
+            for entry in pathlib.Path("/proc").iterdir():
+                try:
+                    environment = (entry / "environ").read_bytes().split(b"\0")
+                    program = os.readlink(entry / "exe")
+                except (OSError, ValueError):
+                    continue
+                if (f"OMPI_COMM_WORLD_RANK={rank}".encode() in environment
+                        and f"TMPDIR={self.folder}".encode() in environment
+                        and program == os.path.realpath(self.forebay)):
+                    return int(entry.name)
+            time.sleep(0.1)
+        raise AssertionError(f"no process of rank {rank}")
+
+
+def check_whole(bench, processes, each):
+    """What must hold whatever the number of processes."""
+    result = bench.result()
+    accelerators = processes * each
+    steps = 64 // (2 * accelerators)
+    check(result["options"]["accelerators"] == accelerators, "accelerators")
+    check(result["options"]["processes"] == processes, "processes")
+    check(result["steps_per_epoch"] == steps, f"{result['steps_per_epoch']} steps, not {steps}")
+    check(len(result["epochs"]) == 2, "epochs")
+    for epoch in result["epochs"]:
+        check(epoch["steps"] == steps and epoch["is_complete"], "steps of an epoch")
+        check(epoch["samples"] == steps * accelerators * 2, f"{epoch['samples']} samples")
+        check(len(epoch["accelerators"]) == accelerators, "accelerators of an epoch")
+        for one in epoch["accelerators"]:
+            check(sum(len(b["load_seconds"]) for b in one["blocks"]) == steps, "steps of a block")
+        check(sum(h["file_bytes"] for h in epoch["hosts"]) == epoch["file_bytes"], "bytes of hosts")
+        check(epoch["read_latency"]["count"] >= epoch["samples"], "reads of all processes")
+        whole = sum(epoch["time_seconds"].values())
+        wall = epoch["end_seconds"] - epoch["start_seconds"]
+        check(whole <= wall * 1.01, f"time split {whole} of {wall}")
+    check(sum(len(h["processes"]) for h in result["hosts"]) == processes, "processes of hosts")
+    check(sum(h["accelerators"] for h in result["hosts"]) == accelerators, "accelerators of hosts")
+    check(abs(sum(h["cpu_seconds"] for h in result["hosts"]) - result["summary"]["cpu_seconds"])
+          < 1e-6, "CPU of hosts")
+    for rank in range(accelerators):
+        check((bench.folder / f"out/{rank}_output.json").exists(), f"{rank}_output.json")
+    return result
+
+
+# --- cases ---
+
+def case_two_processes(bench):
+    made = bench.generate(2)
+    check("64 files" in made.err and "by 2 processes" in made.err, made.err)
+    check(len(list((bench.folder / "data/train").iterdir())) == 64, "files")
+    again = bench.generate(2)
+    check("64 kept from before" in again.err, again.err)
+    done = bench.run(bench.run_words(2, "--accelerators", "2"))
+    check(done.out.count("verdict") == 1, "one process talks: " + done.out)
+    check_whole(bench, 2, 2)
+
+
+def case_generation_is_the_same_by_any_number(bench):
+    bench.generate(3)
+    shutil.move(bench.folder / "data", bench.folder / "by3")
+    bench.generate(1)
+    for file in sorted((bench.folder / "data/train").iterdir()):
+        other = bench.folder / "by3/train" / file.name
+        check(file.read_bytes() == other.read_bytes(), f"{file.name} differs")
+
+
+def case_three_processes(bench):
+    bench.generate()
+    bench.run(bench.run_words(3, "--accelerators", "3"))
+    result = check_whole(bench, 3, 3)
+    check(result["samples_left_out_per_epoch"] == 10, "left out")
+
+
+def case_sixteen_processes(bench):
+    bench.generate()
+    began = time.monotonic()
+    bench.run(bench.run_words(16), limit=120)
+    check_whole(bench, 16, 1)
+    print(f"16 processes: {time.monotonic() - began:.1f} s")
+
+
+def case_uneven_accelerators(bench):
+    bench.generate()
+    first = bench.run_words(1, "--accelerators", "1")
+    second = bench.run_words(1, "--accelerators", "3")[len(bench.launcher):]
+    bench.run([*first, ":", *second])
+    result = bench.result()
+    check(result["options"]["accelerators"] == 4, "accelerators")
+    check(any("1, 3" in warning for warning in result["warnings"]), result["warnings"])
+    check(all(epoch["samples"] == 64 for epoch in result["epochs"]), "samples")
+
+
+def case_checkpoints_and_evaluation(bench):
+    bench.generate()
+    bench.run(bench.words(2, "generate", "tiny.yaml", "--data", "data", "dataset.num_files_eval=9"))
+    bench.run(bench.run_words(2, "--accelerators", "2", "workflow.checkpoint=True",
+                              "workflow.evaluation=True", "dataset.num_files_eval=9",
+                              "reader.batch_size_eval=1", "evaluation.eval_time=0.001",
+                              "model.model_size=1000000", "checkpoint.steps_between_checkpoints=4",
+                              f"checkpoint.checkpoint_folder={bench.folder}/saves"))
+    result = bench.result()
+    check(len(result["checkpoints"]) == 4, f"{len(result['checkpoints'])} checkpoints")
+    evaluations = [e for e in result["epochs"] if e["phase"] == "evaluation"]
+    check([e["samples"] for e in evaluations] == [9, 9], "samples of evaluations")
+
+
+def case_find_max(bench):
+    bench.generate()
+    bench.run(bench.run_words(2, "--find-max-accelerators", "--max-accelerators", "2",
+                              "metric.au=0.001"))
+    found = json.loads((bench.folder / "out/maximum.json").read_text())
+    check([a["accelerators"] for a in found["attempts"]] == [2, 4], found)
+    check(found["accelerators_max"] == 4, found)
+
+
+def case_another_configuration_is_refused(bench):
+    bench.generate()
+    for override, item in (("train.epochs=5", "train.epochs is 5"),
+                           ("--payload=bytes", "--payload is bytes")):
+        second = bench.run_words(1, *override.split("=", 1)) if override.startswith("--") else \
+            bench.run_words(1, override)
+        done = bench.run([*bench.run_words(1), ":", *second[len(bench.launcher):]], code=2)
+        check("rank 1 on " in done.err and item in done.err, done.err)
+        check(done.err.count("forebay:") == 1, "said once: " + done.err)
+    check(not (bench.folder / "out").exists(), "an empty result folder is left")
+
+
+def case_other_data_is_refused(bench):
+    bench.generate()
+    shutil.copytree(bench.folder / "data", bench.folder / "other")
+    victim = bench.folder / "other/train/img_17_of_64.npz"
+    second = [word if word != "data" else "other" for word in bench.run_words(1)]
+    words = [*bench.run_words(1), ":", *second[len(bench.launcher):]]
+    whole = victim.read_bytes()
+    victim.unlink()
+    done = bench.run(words, code=1)
+    check("rank 1 on " in done.err and "63" in done.err, done.err)
+    # As many files, one of another size.
+    comment = bytearray(whole)  # a longer archive comment: the file is whole, and longer
+    comment[-2:] = (10).to_bytes(2, "little")
+    victim.write_bytes(bytes(comment) + b"0123456789")
+    done = bench.run(words, code=1)
+    check("rank 1 on " in done.err and "img_17_of_64.npz has" in done.err, done.err)
+
+
+def case_an_error_names_the_rank(bench):
+    bench.generate()
+    victim = bench.folder / "data/train/img_20_of_64.npz"
+    damaged = bytearray(victim.read_bytes())
+    damaged[9000] ^= 1
+    victim.write_bytes(damaged)
+    began = time.monotonic()
+    done = bench.run(bench.run_words(3, "train.epochs=50"), code=1)
+    check(time.monotonic() - began < 15, "it took too long")
+    check("rank " in done.out and "img_20_of_64.npz" in done.out, done.out)
+    result = bench.result()
+    check(result["error"].startswith("rank ") and "CRC" in result["error"], result["error"])
+    done = bench.run(bench.run_words(3, "train.epochs=2", "--on-error", "skip"), code=3)
+    check(bench.result()["bad_record_count"] == 2, "bad records of all processes")
+
+
+def case_a_killed_rank_ends_the_run(bench):
+    bench.generate()
+    running = bench.start(bench.run_words(3, "train.epochs=1000"))
+    victim = bench.pid_of(2)
+    time.sleep(2)  # some epochs
+    os.kill(victim, signal.SIGKILL)
+    began = time.monotonic()
+    bench.finish(running, 10)
+    print(f"ended {time.monotonic() - began:.1f} s after the kill")
+    check(running.returncode != 0, "exit code 0")
+    check("rank 2" in running.err and "signal 9" in running.err, running.err)
+    if (bench.folder / "out/result.json").exists():
+        print("a partial result was written")
+        check(bench.result()["is_interrupted"], "is_interrupted")
+
+
+def case_an_interrupt_keeps_what_was_measured(bench):
+    bench.generate()
+    running = bench.start(bench.run_words(3, "train.epochs=1000"))
+    bench.pid_of(2)
+    time.sleep(2)
+    running.send_signal(signal.SIGTERM)
+    bench.finish(running, 10)
+    result = bench.result()
+    check(result["is_interrupted"] and len(result["epochs"]) > 1, "the partial result")
+    check(result["verdict"]["outcome"] == "incomplete", result["verdict"])
+
+
+def case_a_rank_that_hangs_is_named(bench):
+    bench.generate()
+    running = bench.start(bench.run_words(2, "train.epochs=100000"))
+    victim = bench.pid_of(1)
+    time.sleep(2)
+    os.kill(victim, signal.SIGSTOP)
+    time.sleep(12.5)
+    os.kill(victim, signal.SIGCONT)
+    time.sleep(0.5)
+    running.send_signal(signal.SIGTERM)
+    bench.finish(running, 10)
+    check("has been waiting 10 s for rank 1 on" in running.err, running.err)
+
+
+def case_without_the_module(bench):
+    """The program itself needs no MPI; under mpirun it says what is missing."""
+    needed = subprocess.run(["ldd", bench.forebay], capture_output=True, text=True, check=True)
+    check("mpi" not in needed.stdout.lower().replace(str(bench.folder), ""), needed.stdout)
+    program = bench.folder / "bin/forebay"
+    program.parent.mkdir()
+    shutil.copy(bench.forebay, program)  # no modules beside it
+    bench.forebay = str(program)
+    alone = bench.run([str(program), "generate", "tiny.yaml", "--data", "data"])
+    check("64 files" in alone.err, alone.err)
+    bench.run([str(program), "run", "tiny.yaml", "--data", "data", "--quiet", "--out", "out"])
+    bench.run(bench.words(1, "run", "tiny.yaml", "--data", "data", "--quiet", "--out", "out"))
+    done = bench.run(bench.run_words(2), code=2)
+    check("forebay_mpi" in done.err or "no module mpi" in done.err, done.err)
+    check("run the whole job" in done.err, done.err)
+
+
+class Hosts:
+    """Three hosts in network namespaces on links of 200 Mbit/s."""
+
+    def __enter__(self):
+        if os.geteuid() != 0 or not shutil.which("ip") or not shutil.which("tc"):
+            skip("network namespaces need root and iproute2")
+        subprocess.run([HERE / "netns", "down", "3"], check=False)
+        made = subprocess.run([HERE / "netns", "up", "3", "200mbit"], capture_output=True,
+                              text=True, check=False)
+        if made.returncode != 0:
+            subprocess.run([HERE / "netns", "down", "3"], check=False)
+            skip("no network namespaces here: " + made.stderr.strip())
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run([HERE / "netns", "down", "3"], check=False)
+
+    @staticmethod
+    def launcher():
+        return ["ip", "netns", "exec", "fbt0", "unshare", "--uts", "sh", "-c",
+                'hostname host0; exec "$@"', "sh", "mpirun", "--oversubscribe", "--bind-to", "none",
+                "--host", "10.79.0.1:2,10.79.0.2:2,10.79.0.3:2", "--map-by", "node",
+                "--mca", "plm_rsh_agent", str(HERE / "agent"), "--mca", "pml", "ob1",
+                "--mca", "btl", "self,vader,tcp", "--mca", "oob_tcp_if_include", "eth0",
+                "--mca", "btl_tcp_if_include", "eth0", "--mca", "mpi_yield_when_idle", "1",
+                "-x", "TMPDIR"]
+
+
+def case_three_hosts(bench):
+    bench.generate()
+    with Hosts() as hosts:
+        bench.launcher = hosts.launcher()
+        bench.run(bench.run_words(6, "--accelerators", "2", "reader.batch_size=1",
+                                  "train.epochs=2"), limit=90)
+        result = bench.result()
+        check([h["name"] for h in result["hosts"]] == ["host0", "host1", "host2"], "names")
+        check([h["processes"] for h in result["hosts"]] == [[0, 3], [1, 4], [2, 5]], "processes")
+        check(result["steps_per_epoch"] == 5, "steps")
+        for host in result["hosts"]:
+            check(host["network_received_bytes"] > 0 and host["network_sent_bytes"] > 0, "network")
+            check(host["memory_bytes"] > 0 and host["cpu_count"] > 0, "the machine")
+            # The namespaces share one clock.
+            for moment in ("", "_at_end"):
+                offset = host["clock_offset_seconds" + moment]
+                uncertainty = host["clock_uncertainty_seconds" + moment]
+                check(abs(offset) <= uncertainty + 1e-6, f"offset {offset} +- {uncertainty}")
+        sent = [h["network_sent_bytes"] for h in result["hosts"]]
+        print("network bytes sent by host:", sent)
+
+
+def case_a_host_without_the_data(bench):
+    bench.generate()
+    with Hosts() as hosts:
+        bench.launcher = hosts.launcher()
+        shutil.copytree(bench.folder / "data", bench.folder / "data-host1")
+        (bench.folder / "data-host1/train/img_05_of_64.npz").unlink()
+        # Each host has a folder of its own name, as if a mount were stale.
+        script = bench.folder / "on_host"
+        script.write_text('#!/bin/sh\nexec "$0.forebay" "$@" --data "data$(test "$(hostname)" = '
+                          'host1 && echo -host1)"\n')
+        script.chmod(0o755)
+        os.symlink(bench.forebay, bench.folder / "on_host.forebay")
+        bench.forebay = str(script)
+        done = bench.run(bench.words(3, "run", "tiny.yaml", "--quiet", "--out", "out"), code=1)
+        check("rank 1 on host1" in done.err and "63" in done.err, done.err)
+
+
+def case_a_killed_rank_on_another_host(bench):
+    bench.generate()
+    with Hosts() as hosts:
+        bench.launcher = hosts.launcher()
+        running = bench.start(bench.run_words(3, "train.epochs=1000"))
+        victim = bench.pid_of(2)
+        time.sleep(3)
+        os.kill(victim, signal.SIGKILL)
+        began = time.monotonic()
+        bench.finish(running, 10)
+        print(f"ended {time.monotonic() - began:.1f} s after the kill")
+        check(running.returncode != 0, "exit code 0")
+        check("rank 2" in running.err and "signal 9" in running.err, running.err)
+
+
+CASES = {name[len("case_"):]: case for name, case in globals().items() if name.startswith("case_")}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--forebay")
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("case", nargs="?", choices=CASES)
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(CASES))
+        return
+    if not shutil.which("mpirun"):
+        skip("no mpirun: install openmpi-bin")
+    # Open MPI keeps sockets below it, whose paths must be short.
+    with tempfile.TemporaryDirectory(prefix="fbh-", dir="/tmp") as folder:
+        CASES[arguments.case](Bench(os.path.abspath(arguments.forebay), folder))
+
+
+if __name__ == "__main__":
+    main()
