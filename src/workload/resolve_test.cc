@@ -391,7 +391,7 @@ TEST(Resolve, RefusesWhatCannotBeDoneByName) {
 TEST(Resolve, ChecksCompressionAgainstTheFormat) {
   EXPECT_TRUE(resolve("demo", {"dataset.compression=zip"}).ok());
   EXPECT_TRUE(resolve("demo", {"dataset.compression=gzip", "dataset.format=tfrecord"}).ok());
-  EXPECT_EQ(resolve("demo", {"dataset.compression=gzip"}).error().code, ErrorCode::kUnsupported);
+  EXPECT_EQ(resolve("demo", {"dataset.compression=lzf"}).error().code, ErrorCode::kUnsupported);
 }
 
 TEST(Resolve, SpreadsAConstantTimeByItsStdev) {
