@@ -41,7 +41,7 @@ class S3Store final : public Store {
  private:
   Result<ListPage> list_page(const std::string& below, const std::string& token);
   // Puts one listed object where it belongs.
-  void take(ListedObject object, Listing& out) const;
+  void take(const ListedObject& object, Listing& out) const;
 
   const std::unique_ptr<S3Client> client_;
 };
@@ -59,7 +59,7 @@ Result<ListPage> S3Store::list_page(const std::string& below, const std::string&
   return page;
 }
 
-void S3Store::take(ListedObject object, Listing& out) const {
+void S3Store::take(const ListedObject& object, Listing& out) const {
   const std::string& prefix = client_->config().place.prefix;
   if (!object.key.starts_with(prefix)) {
     out.skipped.push_back({object.key, "the server listed it for another prefix"});
@@ -88,7 +88,7 @@ Result<Listing> S3Store::list(std::string_view prefix) {
   do {
     ListPage page = FB_TRY(list_page(below, token));
     is_anything = is_anything || !page.objects.empty();
-    for (ListedObject& object : page.objects) take(std::move(object), out);
+    for (const ListedObject& object : page.objects) take(object, out);
     if (page.is_truncated && page.next_token == token)
       return fail(ErrorCode::kCorruption, "{}: the listing does not go on", describe());
     token = page.is_truncated ? std::move(page.next_token) : "";

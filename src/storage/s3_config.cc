@@ -86,7 +86,7 @@ class Sources {
 
  private:
   std::string path_of(const std::string& name, const std::string& file) const {
-    const std::string given = variable(name);
+    std::string given = variable(name);
     if (!given.empty()) return given;
     const std::string home = variable("HOME");
     return home.empty() ? "" : home + "/.aws/" + file;

@@ -313,9 +313,7 @@ void check_storage(State& state, const Workload& workload) {
     const Slot& slot = state.slots()[i];
     if (is_object || !slot.is_set() || !slot.row->key.starts_with("storage.storage_options."))
       continue;
-    const bool says_nothing = slot.value.text == default_slots()[i].value.text &&
-                              value_text(slot.row->type, slot.value) ==
-                                  value_text(slot.row->type, default_slots()[i].value);
+    const bool says_nothing = slot.value == default_slots()[i].value;
     if (slot.row->support == Support::kFull && !says_nothing)
       state.warn(fmt::format("{}: {} is used for data at s3://... only", slot.where, slot.text()));
   }
