@@ -91,6 +91,15 @@ std::string without_place(const std::string& message) {
 }
 
 // The built-ins stand for the shipped files: the same numbers, key by key.
+// Shipped files name a server and keys that nobody has; built-ins leave them to the environment.
+Workload without_server(Workload workload) {
+  workload.storage.access_key_id.clear();
+  workload.storage.secret_access_key.clear();
+  workload.storage.endpoint_url.clear();
+  workload.storage.region.clear();
+  return workload;
+}
+
 TEST(RealFiles, BuiltinsEqualTheShippedFiles) {
   const fs::path dlio = real_data() / "dlio-configs/dlio_benchmark/configs/workload";
   const fs::path mlperf = real_data() / "mlperf-storage-configs/configs/dlio/workload";
@@ -111,7 +120,8 @@ TEST(RealFiles, BuiltinsEqualTheShippedFiles) {
     ASSERT_TRUE(ours.ok()) << ours.error().message;
     // Labels that some of the shipped files leave out or spell in capitals.
     shipped->workload.model.type = ours->workload.model.type;
-    EXPECT_TRUE(ours->workload == shipped->workload) << builtin.name;
+    EXPECT_TRUE(without_server(ours->workload) == without_server(shipped->workload))
+        << builtin.name;
     ++compared;
   }
   EXPECT_GE(compared, 24u);
