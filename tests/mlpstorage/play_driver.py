@@ -282,10 +282,9 @@ def check_rank(folder, rank, summary):
                 len(times) == steps and all(is_figure(t) for t in times),
                 f"{rank}: {part} of epoch {epoch}",
             )
-        expect(
-            statistics.fmean(entry["compute"]["block1"]) >= STEP * 0.99,
-            "a step took less than its time",
-        )
+        # A step begins when all have met; processes hear of it a little later.
+        shortest = min(entry["compute"]["block1"])
+        expect(shortest >= 0.8 * STEP, f"a step of {STEP} s took {shortest} s")
         expect(
             isinstance(entry["host_meminfo"], dict) and entry["host_meminfo"],
             "host_meminfo of an epoch",
