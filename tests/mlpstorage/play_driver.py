@@ -282,10 +282,8 @@ def check_rank(folder, rank, summary):
                 len(times) == steps and all(is_figure(t) for t in times),
                 f"{rank}: {part} of epoch {epoch}",
             )
-        expect(
-            statistics.fmean(entry["compute"]["block1"]) >= STEP * 0.99,
-            "a step took less than its time",
-        )
+        whole = sum(entry["proc"]["block1"])
+        expect(whole >= 0.8 * steps * STEP, f"{steps} steps of {STEP} s took {whole} s")
         expect(
             isinstance(entry["host_meminfo"], dict) and entry["host_meminfo"],
             "host_meminfo of an epoch",
