@@ -33,7 +33,7 @@ class ShiftedClock : public base::Clock {
 // What the processes of a test have sent and not received.
 class Post {
  public:
-  explicit Post(int size) : boxes_(static_cast<size_t>(size)) {}
+  explicit Post(int size) : size_(size), boxes_(static_cast<size_t>(size)) {}
   void put(int to, Channel::Message message) {
     const base::MutexLock lock(mutex_);
     boxes_[static_cast<size_t>(to)].push_back(std::move(message));
@@ -46,9 +46,10 @@ class Post {
     box.pop_front();
     return message;
   }
-  int size() const { return static_cast<int>(boxes_.size()); }
+  int size() const { return size_; }
 
  private:
+  const int size_;
   base::Mutex mutex_;
   std::vector<std::deque<Channel::Message>> boxes_ FB_GUARDED_BY(mutex_);
 };
