@@ -1,5 +1,6 @@
 #include "cli/console.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
@@ -40,8 +41,9 @@ Status print(std::string_view text) {
   show_progress("");
   const bool written =
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  if (!written) return fail(ErrorCode::kIo, "cannot write to standard output");
-  return {};
+  if (written) return {};
+  if (errno == EPIPE) return Error{ErrorCode::kIo, std::string(kReaderLeft)};
+  return fail(ErrorCode::kIo, "cannot write to standard output");
 }
 
 void talk(std::string_view text) {

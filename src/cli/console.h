@@ -17,8 +17,12 @@ constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitGateNotMet = 3;
 constexpr int kExitInterrupted = 130;
+constexpr int kExitReaderLeft = 141;  // as SIGPIPE would have ended it
 
 int exit_code_of(const Error& error);
+
+// The message when whoever read stdout has gone ("| head"): no fault worth words.
+constexpr std::string_view kReaderLeft = "the reader of standard output has left";
 
 // kIo when stdout is closed or full.
 Status print(std::string_view text);

@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
                                     : is_benchmark ? forebay::cli::dlio_benchmark(words)
                                                    : forebay::cli::run_words(words);
   if (code.ok()) return *code;
+  if (code.error().message == forebay::cli::kReaderLeft) return forebay::cli::kExitReaderLeft;
   forebay::cli::talk(fmt::format("{}: {}\n", name, code.error().message));
   return forebay::cli::exit_code_of(code.error());
 }
