@@ -96,7 +96,10 @@ TEST(Mutation, OfFilesGivesAWorkloadInRangeOrANamedError) {
     std::ofstream(again, std::ios::binary) << to_yaml(*resolved);
     const auto second = resolve(again, {});
     ASSERT_TRUE(second.ok()) << second.error().message << "\n" << to_yaml(*resolved);
-    EXPECT_TRUE(second->workload == resolved->workload) << to_yaml(*resolved);
+    Workload open = resolved->workload;  // secrets are not written down
+    open.storage.access_key_id.clear();
+    open.storage.secret_access_key.clear();
+    EXPECT_TRUE(second->workload == open) << to_yaml(*resolved);
   }
   EXPECT_GT(accepted, 50);
   EXPECT_GT(refused, 50);
