@@ -48,6 +48,7 @@ std::vector<uint64_t> chunk_dims_of(const workload::Dataset& data) {
     chunk.insert(chunk.end(), {side, side});
   else
     chunk.insert(chunk.end(), data.record_dims.begin(), data.record_dims.end());
+  chunk[1] = std::max<uint64_t>(1, chunk[1] / data.hdf5_datasets_per_record);
   return chunk;
 }
 
