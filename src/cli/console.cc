@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "sys/launcher.h"
 #include "sys/terminal.h"
 
 namespace forebay::cli {
@@ -14,8 +15,13 @@ constexpr int kStdout = 1;
 constexpr int kStderr = 2;
 bool progress_is_shown = false;
 
+// A launcher gives its processes terminals of its own, whatever its output goes to.
+bool is_own_terminal(int fd) {
+  return sys::is_terminal(fd) && !sys::launched_by();
+}
+
 report::TextStyle style_of(int fd) {
-  const bool is_terminal = sys::is_terminal(fd);
+  const bool is_terminal = is_own_terminal(fd);
   // NO_COLOR and TERM=dumb are what other programs honour.
   const char* term = std::getenv("TERM");
   const bool may_colour =
@@ -53,7 +59,7 @@ void talk(std::string_view text) {
 }
 
 void show_progress(std::string_view line) {
-  if (!sys::is_terminal(kStderr) || (line.empty() && !progress_is_shown)) return;
+  if (!is_own_terminal(kStderr) || (line.empty() && !progress_is_shown)) return;
   std::fwrite("\r\033[K", 1, 4, stderr);
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);

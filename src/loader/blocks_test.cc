@@ -228,7 +228,7 @@ class Blocks : public testing::Test {
 
 const Shape kUneven{{5, 1, 700, 30, 64}, 3, UINT64_MAX};
 
-TEST_F(Blocks, AreReadAndDecodedOnceForAllTheirSamples) {
+TEST_F(Blocks, AreReadAndDecodedOnceAnEpochForAllTheirSamples) {
   make(kUneven, 4);
   ASSERT_EQ(index->sample_count(), 3200u);
   for (const auto kind :
@@ -252,11 +252,12 @@ TEST_F(Blocks, AreReadAndDecodedOnceForAllTheirSamples) {
             for (uint64_t p = 0; p < 3200; ++p) expected.push_back(by.sample_at(epoch, p));
             ASSERT_EQ(drain(*engine, keep && payload == Payload::kDecode, epoch), expected);
           }
-          // The cache holds them all: the second epoch needs nothing.
-          EXPECT_EQ(decodes, payload == Payload::kBytes ? 0 : 20);
+          // The cache could hold them all, but an epoch is a visit to the storage: what stays in
+          // memory beyond it is asked for (read_type: memory), not an accident of sizes.
+          EXPECT_EQ(decodes, payload == Payload::kBytes ? 0 : 2 * 20);
           const EngineStats stats = engine->stats();
-          EXPECT_EQ(stats.reads, 4u * (3 + 1 + 3 + 3 + 3));
-          EXPECT_EQ(stats.file_bytes, 3200u * 8);
+          EXPECT_EQ(stats.reads, 2 * 4u * (3 + 1 + 3 + 3 + 3));
+          EXPECT_EQ(stats.file_bytes, 2 * 3200u * 8);
           uint64_t bytes = 0;
           for (uint64_t i = 0; i < 800; ++i) bytes += 4 + i % 5;
           if (payload == Payload::kDecode) {

@@ -91,6 +91,11 @@ void Issuer::issue(std::stop_token stop) {
           [this](BatchState& batch, const Stripe& stripe) { prepare(batch, stripe); });
       next_slot_ = 0;
       if (filling_ == nullptr) break;
+      if (filling_->epoch != epoch_) {
+        epoch_ = filling_->epoch;
+        last_unit_.reset();
+        units_.forget_kept();
+      }
       slots_to_fill_ = static_cast<uint32_t>(filling_->slots.size());
     }
     // Once its last slot is given out the batch may be another thread's: it is not looked at again.

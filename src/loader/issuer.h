@@ -94,6 +94,7 @@ class Issuer {
   std::vector<uint32_t> free_ids_;
   size_t in_flight_count_ = 0;
   std::vector<storage::Read> to_submit_;
+  uint64_t epoch_ = 0;                       // of the batch that was begun last
   std::shared_ptr<Unit> last_unit_;          // most samples follow one of the same unit
   std::vector<std::shared_ptr<Unit>> late_;  // units with targets to hand out
 

@@ -65,6 +65,13 @@ void UnitCache::keep(const std::shared_ptr<Unit>& unit) {
   }
 }
 
+void UnitCache::forget_kept() {
+  std::list<std::shared_ptr<Unit>> dropped;  // their memory goes after the lock
+  const base::MutexLock lock(mutex_);
+  dropped = kept_;
+  for (const std::shared_ptr<Unit>& unit : dropped) drop(unit);
+}
+
 void UnitCache::drop(const std::shared_ptr<Unit>& unit) {
   units_.erase(key(unit->file, unit->block));
   if (!unit->is_kept) return;

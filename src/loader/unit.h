@@ -77,6 +77,8 @@ class UnitCache {
   void remove(const Unit& unit);  // it will have to be read again
   // Its content is there: counts it as the newest, and drops the oldest ones.
   void keep(const std::shared_ptr<Unit>& unit);
+  // What is decoded has to be read again: a new epoch visits every sample anew.
+  void forget_kept();
 
  private:
   static uint64_t key(uint32_t file, uint32_t block) { return (uint64_t{file} << 32) | block; }
