@@ -77,11 +77,12 @@ class EpochRun {
     return static_cast<double>(ns - plan_.run_start_ns) * kNano;
   }
 
+  // From when the device was free, as its steps are counted.
   void open_block() {
     out_.blocks.emplace_back();
-    out_.blocks.back().start = seconds_at(clock_.now_ns());
+    out_.blocks.back().start = seconds_at(device_ns_);
     block_is_open_ = true;
-    load_start_ns_ = clock_.now_ns();
+    load_start_ns_ = device_ns_;
   }
 
   Status one_step(uint64_t step) {
@@ -109,12 +110,12 @@ class EpochRun {
     tracks_.wait(free_ns, start_ns, step);
     tracks_.compute(start_ns, end_ns, step);
     Block& block = out_.blocks.back();
-    // A step begins for DLIO's figures when it did for the device: how late this thread heard of
-    // it, after a barrier over many processes above all, is no part of its compute time.
-    const int64_t begun_ns = std::clamp(start_ns, std::min(load_start_ns_, loaded_ns), loaded_ns);
+    // DLIO's figures too stand on the device's time line, on which steps never overlap: how late
+    // this thread wakes up, or hears of a barrier over many processes, is no part of a step.
+    const int64_t begun_ns = std::max(start_ns, load_start_ns_);
     block.load.push_back(static_cast<double>(begun_ns - load_start_ns_) * kNano);
-    block.compute.push_back(static_cast<double>(computed_ns - begun_ns) * kNano);
-    block.proc.push_back(static_cast<double>(computed_ns - load_start_ns_) * kNano);
+    block.compute.push_back(static_cast<double>(std::max(end_ns, begun_ns) - begun_ns) * kNano);
+    block.proc.push_back(static_cast<double>(std::max(end_ns, begun_ns) - load_start_ns_) * kNano);
     device_ns_ = end_ns;
     int64_t sync_ns = 0;
     if (plan_.has_barrier) {

@@ -340,7 +340,45 @@ TEST(Metrics, DlioBlockFollowsItsFormula) {
   block.proc = {3, 2, 2, 2};
   const DlioBlock figures = dlio_block(block, 1, 0, 4, 5);
   EXPECT_DOUBLE_EQ(*figures.au.value, 3.0 / (10 - 3));
-  EXPECT_DOUBLE_EQ(*figures.samples_per_second.value, (4 - 2) / 7.0 * 5);
+  EXPECT_DOUBLE_EQ(*figures.samples_per_second.value, (4 - 1) / 7.0 * 5);
+}
+
+// DLIO's 2.0 reports 0 samples/s for 2 steps and a negative rate for 1.
+TEST(Metrics, DlioThroughputCountsTheStepsThatAreIncluded) {
+  Block block;
+  block.end = 4;
+  block.compute = {1, 1};
+  block.proc = {2, 2};
+  EXPECT_DOUBLE_EQ(*dlio_block(block, 1, 0, 2, 8).samples_per_second.value, 1 / 2.0 * 8);
+  EXPECT_DOUBLE_EQ(*dlio_block(block, 0, 0, 2, 8).samples_per_second.value, 2 / 4.0 * 8);
+  EXPECT_FALSE(dlio_block(block, 2, 0, 2, 8).samples_per_second.value.has_value());
+}
+
+// Short steps, so that late wake-ups weigh: counted twice, they made more than 100 %.
+TEST_F(Runs, NoDefinitionOfUtilisationPassesOne) {
+  generate(8);
+  const RunResult result = run_ok(request(
+      {"train.computation_time=0.0005", "reader.batch_size=1", "train.epochs=3", "metric.au=0.01"},
+      2));
+  for (const EpochResult& epoch : result.epochs) {
+    ASSERT_TRUE(epoch.dlio_au.value.has_value()) << epoch.dlio_au.reason;
+    EXPECT_LE(*epoch.dlio_au.value, 1);
+    EXPECT_LE(*epoch.au.value, 1);
+    for (const RankEpoch& rank : epoch.ranks)
+      for (const Block& block : rank.blocks)
+        for (size_t i = 0; i < block.compute.size(); ++i) {
+          EXPECT_GE(block.compute[i], 0.0005 - 1e-9);
+          EXPECT_NEAR(block.load[i] + block.compute[i], block.proc[i], 1e-6);
+        }
+  }
+}
+
+TEST_F(Runs, WithoutComputeTimeNoDefinitionGivesAUtilisation) {
+  generate(8);
+  const RunResult result = run_ok(request({"train.computation_time=0", "reader.batch_size=1"}));
+  EXPECT_FALSE(result.epochs[0].au.value.has_value());
+  EXPECT_FALSE(result.epochs[0].dlio_au.value.has_value());
+  EXPECT_FALSE(result.dlio_au.mean.has_value());
 }
 
 TEST(Metrics, IncludedStepsNeverGoNegative) {

@@ -78,9 +78,7 @@ DlioBlock dlio_block(const Block& block, uint64_t exclude_start, uint64_t exclud
   }
   result.au = Figure::of(sum(block.compute, range.first, range.last) / window);
   result.samples_per_second =
-      result.steps > 2 ? Figure::of((static_cast<double>(result.steps) - 2) / window *
-                                    static_cast<double>(batch_size))
-                       : Figure::none("DLIO's formula, (steps - 2) / T x batch, needs 3 steps");
+      Figure::of(static_cast<double>((used - range.first) * batch_size) / window);
   return result;
 }
 
@@ -107,9 +105,10 @@ void dlio_epoch(EpochResult& epoch, uint64_t exclude_start, uint64_t exclude_end
   }
   epoch.dlio_au = au_ranks > 0 ? Figure::of(au_sum / static_cast<double>(au_ranks))
                                : Figure::none("every step is excluded");
+  // Without a compute time there is no utilisation, whoever defines it.
+  if (epoch.included_steps > 0 && !epoch.au.value) epoch.dlio_au = Figure::none(epoch.au.reason);
   epoch.dlio_samples_per_second =
-      rate_ranks > 0 ? Figure::of(rate_sum)
-                     : Figure::none("DLIO's formula, (steps - 2) / T x batch, needs 3 steps");
+      rate_ranks > 0 ? Figure::of(rate_sum) : Figure::none("every step is excluded");
 }
 
 void summarise_epoch(EpochResult& epoch, bool has_compute, bool has_barrier) {

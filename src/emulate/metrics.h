@@ -21,8 +21,8 @@ struct StepRange {
 StepRange included_steps(uint64_t steps, uint64_t exclude_start, uint64_t exclude_end);
 
 // DLIO's block figures (its statscounter): T = end - start - time of excluded steps,
-// AU = compute of included steps / T, throughput = (steps - 2) / T * batch, which is a figure only
-// from 3 steps on.
+// AU = compute of included steps / T, throughput = included steps / T * batch. DLIO 2.0 counts
+// (steps - 2) whatever is excluded, a defect that its 3.0 has mended.
 struct DlioBlock {
   Figure au, samples_per_second;
   uint64_t steps = 0;
@@ -30,7 +30,8 @@ struct DlioBlock {
 DlioBlock dlio_block(const Block& block, uint64_t exclude_start, uint64_t exclude_end,
                      uint64_t epoch_steps, uint64_t batch_size);
 
-// Step-weighted over blocks; AU is the mean over ranks, throughput their sum.
+// Step-weighted over blocks; AU is the mean over ranks, throughput their sum. After
+// summarise_epoch(): where that found no AU to have, there is none here.
 void dlio_epoch(EpochResult& epoch, uint64_t exclude_start, uint64_t exclude_end,
                 uint64_t batch_size);
 

@@ -118,9 +118,9 @@ TEST(DlioFiles, HaveDliosKeysAndValidJson) {
         "train_io_mean_MB_per_second", "train_io_stdev_MB_per_second"}) {
     EXPECT_TRUE(summary["metric"].contains(key)) << key;
   }
-  // T = 1 - 0.3 (the excluded step); AU = 0.6 / 0.7; throughput = (4 - 2) / 0.7 * 4.
+  // T = 1 - 0.3 (the excluded step); AU = 0.6 / 0.7; throughput = 3 / 0.7 * 4.
   EXPECT_NEAR(summary["metric"]["train_au_percentage"][0], 100 * 0.6 / 0.7, 1e-9);
-  EXPECT_NEAR(summary["metric"]["train_throughput_samples_per_second"][0], 2 / 0.7 * 4, 1e-9);
+  EXPECT_NEAR(summary["metric"]["train_throughput_samples_per_second"][0], 3 / 0.7 * 4, 1e-9);
   EXPECT_EQ(files["0_output.json"]["1"]["load"]["block1"].size(), 4u);
   EXPECT_EQ(files["0_per_epoch_stats.json"]["2"]["block1"]["duration"], "1.00");
 }

@@ -115,7 +115,7 @@ std::string dlio_text(const RunResult& result) {
   std::string text = fmt::format("AU {:.1f} %", 100 * *result.dlio_au.mean);
   if (result.dlio_samples_per_second.mean)
     text += fmt::format("   {:.1f} samples/s", *result.dlio_samples_per_second.mean);
-  return text + "   (by DLIO's formulas)";
+  return text + "   (by DLIO's definitions)";
 }
 
 std::string bytes_text(const RunResult& result) {
