@@ -227,7 +227,7 @@ Result<int> run_dlio(const DlioJob& job, std::stop_token stop) {
   ResultFolder folder;
   if (is_speaker) folder = FB_TRY(begin(job, output));
   request.options.out = folder.path;
-  StopDeadline deadline(stop, folder, request.world);
+  StopDeadline deadline(stop, &folder, request.world);
   const Status done = work(request, output, deadline, stop);
   if (done.ok()) return kExitDone;
   output.line(DlioLevel::kError, done.error().message);

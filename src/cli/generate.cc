@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/processes.h"
+#include "cli/stop_deadline.h"
 #include "cli/workload_arguments.h"
 #include "sys/stop_signal.h"
 
@@ -58,6 +59,7 @@ Result<int> run(const Arguments& arguments) {
     return kExitDone;
   }
   return with_processes(signal.token(), [&](cluster::World& world) {
+    const StopDeadline deadline(signal.token(), nullptr, &world);
     return generate_here(arguments, world, signal.token());
   });
 }

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/stop_deadline.h"
 #include "emulate/inspection.h"
 #include "report/inspection.h"
 #include "sys/stop_signal.h"
@@ -37,6 +38,7 @@ constexpr std::array<std::string_view, 2> kExamples{
 
 Result<int> run(const Arguments& arguments) {
   sys::StopSignal signal;
+  const StopDeadline deadline(signal.token(), nullptr);
   emulate::InspectionOptions options;
   options.format = arguments.get("--format").value_or("");
   options.record_bytes = FB_TRY(arguments.bytes("--record-bytes"));

@@ -344,7 +344,7 @@ Result<int> run_here(const Arguments& arguments, emulate::RunRequest request,
     folder = FB_TRY(
         make_result_folder(arguments.get("--out").value_or(workload.output.folder), workload.name));
   request.options.out = folder.path;
-  StopDeadline deadline(stop, folder, &world);
+  StopDeadline deadline(stop, &folder, &world);
   const bool finds_max = arguments.has("--find-max-accelerators");
   Result<int> code = [&]() -> Result<int> {
     if (workload.workflow.generate_data)

@@ -19,7 +19,8 @@ struct ResultFolder;
 
 class StopDeadline {
  public:
-  StopDeadline(std::stop_token asked, const ResultFolder& folder,
+  // `folder` is null for commands that write no result.
+  StopDeadline(std::stop_token asked, const ResultFolder* folder,
                const cluster::World* world = nullptr);
 
   // From now on the caller ends the run itself, and nothing happens here any more. Blocks for good
@@ -27,7 +28,7 @@ class StopDeadline {
   void hold();
 
  private:
-  void watch(const std::stop_token& asked, const std::stop_token& own, const ResultFolder& folder,
+  void watch(const std::stop_token& asked, const std::stop_token& own, const ResultFolder* folder,
              const cluster::World* world);
 
   std::atomic<bool> is_held_{false};  // orders nothing: who sets it first ends the run

@@ -154,16 +154,22 @@ void summarise_run(RunResult& result) {
   bool device_known = true;
   result.split = {};
   result.critical = {};
+  const bool has_whole_epoch = std::any_of(
+      result.epochs.begin(), result.epochs.end(),
+      [](const EpochResult& epoch) { return !epoch.is_evaluation && epoch.is_complete; });
   for (const EpochResult& epoch : result.epochs) {
     result.read_ns.merge(epoch.read_ns);
     if (epoch.is_evaluation) continue;
-    if (!epoch.au.value) reason = epoch.au.reason;
-    take(epoch.au, au);
-    take(epoch.samples_per_second, samples);
-    take(epoch.file_bytes_per_second, file_bytes);
-    take(epoch.payload_bytes_per_second, payload_bytes);
-    take(epoch.dlio_au, dlio_au);
-    take(epoch.dlio_samples_per_second, dlio_samples);
+    // An epoch that was torn off says less than whole ones; alone it is all there is.
+    if (epoch.is_complete || !has_whole_epoch) {
+      if (!epoch.au.value) reason = epoch.au.reason;
+      take(epoch.au, au);
+      take(epoch.samples_per_second, samples);
+      take(epoch.file_bytes_per_second, file_bytes);
+      take(epoch.payload_bytes_per_second, payload_bytes);
+      take(epoch.dlio_au, dlio_au);
+      take(epoch.dlio_samples_per_second, dlio_samples);
+    }
     result.split.add(epoch.split, 1);
     result.critical.add(epoch.critical, 1);
     bytes += epoch.file_bytes;

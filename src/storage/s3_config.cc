@@ -164,9 +164,17 @@ Result<S3Credentials> find_credentials(const OptionReader& options, const Source
   };
   // A profile that is asked for by name comes before variables that happen to be set.
   if (!has && !options.text("profile").empty()) has = from_profile();
-  if (!has)
-    has = take(sources.variable("AWS_ACCESS_KEY_ID"), sources.variable("AWS_SECRET_ACCESS_KEY"),
-               sources.variable("AWS_SESSION_TOKEN"));
+  if (!has) {
+    const std::string id = sources.variable("AWS_ACCESS_KEY_ID");
+    const std::string secret = sources.variable("AWS_SECRET_ACCESS_KEY");
+    if (id.empty() != secret.empty())
+      return fail(
+          ErrorCode::kInvalidArgument,
+          "storage 's3': AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY go together; only {} is "
+          "set",
+          id.empty() ? "AWS_SECRET_ACCESS_KEY" : "AWS_ACCESS_KEY_ID");
+    has = take(id, secret, sources.variable("AWS_SESSION_TOKEN"));
+  }
   if (!has) has = from_profile();
   if (!has) return no_credentials(sources);
   for (const std::string* part : {&out.access_key_id, &out.secret_access_key, &out.session_token})

@@ -61,7 +61,7 @@ ROWS = [
     Row("hdf5", "256 hdf5 files, 1 MB",
         data("hdf5", 256, 1048576), {"batch_size": 8, "read_threads": 4}, (1, 4), 16,
         {"decode": 4, "bytes": 10}),
-    Row("csv", "128 csv files, 65,536 values",
-        data("csv", 128, 65536), {"batch_size": 8, "read_threads": 4}, (1, 3), 8,
+    Row("csv", "24 csv files, 65,536 values",
+        data("csv", 24, 65536), {"batch_size": 8, "read_threads": 4}, (1, 3), 8,
         {"decode": 4, "bytes": 10}),
 ]
