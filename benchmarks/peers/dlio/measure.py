@@ -5,8 +5,7 @@ import subprocess
 import threading
 import time
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
-SAMPLE_SECONDS = 0.05
+SAMPLE_SECONDS = 0.02
 
 
 def tree(root):
@@ -30,12 +29,14 @@ def tree(root):
 
 
 def resident_bytes(root):
-    total = 0
-    for pid in tree(root):
+    """The sum over the tree now; of a lone process the largest size it has had (VmHWM)."""
+    pids, total = tree(root), 0
+    for pid in pids:
         try:
-            with open(f"/proc/{pid}/statm") as statm:
-                total += int(statm.read().split()[1]) * PAGE
-        except OSError:
+            with open(f"/proc/{pid}/status") as status:
+                sizes = dict(line.split(":", 1) for line in status if line.startswith("Vm"))
+            total += int(sizes["VmHWM" if len(pids) == 1 else "VmRSS"].split()[0]) * 1024
+        except (OSError, KeyError):
             pass
     return total
 
@@ -68,4 +69,4 @@ def run(words, folder, log):
             tail = "".join(text.readlines()[-5:])
         raise RuntimeError(f"{words[0]} ended with {process.returncode}: {tail}")
     return {"start_unix": start_unix, "wall_s": wall, "cpu_s": usage.ru_utime + usage.ru_stime,
-            "resident_bytes": max(peak, usage.ru_maxrss * 1024)}
+            "resident_bytes": peak}
