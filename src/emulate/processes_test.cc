@@ -139,15 +139,20 @@ TEST_F(Processes, AnErrorOfOneEndsAllAndIsNamed) {
 TEST_F(Processes, AStopOfOneInterruptsAll) {
   generate(folder_, 60);
   std::atomic<int> interrupted = 0;
-  cluster::run_processes(processes(3), [&](cluster::World& world, base::Clock& clock) {
-    Observer observer;
+  // The user of rank 1 loses patience after its first epoch.
+  struct Impatient : Observer {
+    void on_epoch(const RunResult& /*so_far*/, const EpochResult& /*epoch*/) override {
+      if (stops) stop.request_stop();
+    }
+    bool stops = false;
     std::stop_source stop;
-    std::jthread user([&] {
-      if (world.rank() != 1) return;
-      clock.sleep_until_ns(clock.now_ns() + 100'000'000, {});
-      stop.request_stop();
-    });
-    const auto result = run(request(world, 1, {"train.epochs=100000"}), observer, stop.get_token());
+  };
+  cluster::run_processes(processes(3), [&](cluster::World& world, base::Clock&) {
+    Impatient user;
+    user.stops = world.rank() == 1;
+    const auto result =
+        run(request(world, 1, {"train.epochs=100000"}), user, user.stop.get_token());
+    if (!result.ok()) world.fail(result.error());
     ASSERT_TRUE(result.ok()) << result.error().message;
     if (result->is_interrupted && result->error.empty()) ++interrupted;
     EXPECT_TRUE(world.close(5));
