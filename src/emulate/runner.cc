@@ -23,6 +23,7 @@
 #include "emulate/metrics.h"
 #include "emulate/packing.h"
 #include "emulate/page_cache_control.h"
+#include "emulate/reading_check.h"
 #include "emulate/rules.h"
 #include "emulate/schedule.h"
 #include "emulate/verdict.h"
@@ -184,6 +185,7 @@ class Run {
     if (!is_alone()) start_ns_ += world_.clock_offset(world_.rank()).ns;
     result_.options.accelerators = total;
     result_.processes = world_.size();
+    result_.process_accelerators = accelerators_of_;
     if (is_uneven_)
       result_.warnings.push_back("the processes have unequal numbers of accelerators: " + uneven);
     return {};
@@ -513,7 +515,6 @@ class Run {
     std::vector<bool> has_told(hosts_.size());
     for (const EpochPart& part : parts) has_told[static_cast<size_t>(part.rank)] = true;
     EpochResult result = merge(std::move(parts), plan.included, hosts_);
-    result.meminfo = sys::meminfo();
     summarise_epoch(result, plan.has_compute, plan.has_barrier);
     dlio_epoch(result, plan.included.first, plan.steps - plan.included.last, plan.batch);
     result.is_complete = is_complete;
@@ -597,6 +598,7 @@ class Run {
                     const std::optional<sys::NetworkBytes>& network_before) {
     EpochPart part;
     part.rank = world_.rank();
+    part.meminfo = sys::meminfo();
     for (Rank& rank : ranks_) {
       if (rank.totals.first_batch_ns > 0 &&
           (first_batch_ns_ == 0 || rank.totals.first_batch_ns < first_batch_ns_))
@@ -702,6 +704,8 @@ class Run {
     result_.wall_seconds = static_cast<double>(clock_.now_ns() - start_ns_) * kNano;
     summarise_run(result_);
     note_clocks();
+    if (std::string unread = describe_unread_bytes(result_); !unread.empty())
+      result_.warnings.push_back(std::move(unread));
     result_.verdict = judge(result_);
     if (const auto rules = rule_set_from_name(options_.rules))
       result_.rules = check_rules(result_, *rules);
@@ -711,6 +715,8 @@ class Run {
     mine_.rank = world_.rank();
     mine_.accelerators = options_.accelerators;
     mine_.host = result_.host;
+    mine_.cpuinfo = sys::cpuinfo();
+    mine_.meminfo = sys::meminfo();
     mine_.host.name = world_.host_of(world_.rank());
     mine_.cpu_seconds = sys::process_usage().cpu_seconds() - start_usage_.cpu_seconds();
     mine_.peak_resident_bytes = sys::peak_resident_bytes();
