@@ -280,8 +280,8 @@ class Bench {
         return set.epochs(2, *set.store, 2, loader::Payload::kDecode, 8, false, decode_threads);
       });
     };
-    const Pair pair =
-        interleave(settings_.rounds, [&] { return with(1); }, [&] { return with(2); });
+    const Pair pair = interleave(
+        settings_.rounds, [&] { return with(1); }, [&] { return with(2); });
     report({"decode, hdf5 gzip chunks: 2 threads over 1", ">= 1.60", 1.60, true, rate_ratio(pair),
             fmt::format("{} | {}", base::format_bytes_per_second(median_rate(pair.ours)),
                         base::format_bytes_per_second(median_rate(pair.floor)))});

@@ -172,11 +172,11 @@ void note_what_is_there(const std::string& folder, const dataset::GeneratorProgr
                     folder, base::format_count(now.files_replaced)));
   if (now.files_strange == 0 || !speaks) return;
   const bool is_one = now.files_strange == 1;
-  talk(fmt::format("note    {}: {} other data file{} {} there already, {}{}: a run takes the first "
-                   "in order of name and mixes them; remove {}, or use another folder\n",
-                   folder, base::format_count(now.files_strange), is_one ? "" : "s",
-                   is_one ? "is" : "are", is_one ? "" : "for example ", now.strange_example,
-                   is_one ? "it" : "them"));
+  talk(fmt::format(
+      "note    {}: {} other data file{} {} there already, {}{}: a run takes the first "
+      "in order of name and mixes them; remove {}, or use another folder\n",
+      folder, base::format_count(now.files_strange), is_one ? "" : "s", is_one ? "is" : "are",
+      is_one ? "" : "for example ", now.strange_example, is_one ? "it" : "them"));
 }
 
 }  // namespace

@@ -142,8 +142,7 @@ Result<WorkList> find_work(storage::Store& store, const formats::Format& format,
     bool is_whole = found != sizes.end() && found->second == expected;
     if (found != sizes.end() && found->second > 0 && found->second < expected) {
       if (!is_exact)
-        is_exact =
-            FB_TRY(measure_file(format, spec, store.capabilities().can_patch)).is_exact();
+        is_exact = FB_TRY(measure_file(format, spec, store.capabilities().can_patch)).is_exact();
       is_whole = !*is_exact;
     }
     const Sides sides = has_sides ? find_sides(format, spec, sizes) : Sides();
@@ -180,8 +179,8 @@ Status check_space(storage::Store& store, const formats::Format& format, const G
   if (needed <= free) return {};
   std::string basis;
   if (work.probe_bytes > 0) {
-    const FileMeasure measure = FB_TRY(
-        measure_file(format, plan.files[work.probe], store.capabilities().can_patch));
+    const FileMeasure measure =
+        FB_TRY(measure_file(format, plan.files[work.probe], store.capabilities().can_patch));
     if (!measure.is_exact()) {
       const double share = std::min(1.0, measure.share() * kMeasureMargin);
       needed = static_cast<uint64_t>(share * static_cast<double>(work.missing_bytes)) + margin;

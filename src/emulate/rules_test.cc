@@ -48,8 +48,8 @@ TEST(RequiredSize, OfUnet3dIsDecidedByMemory) {
 // The bound that jpeg gives is nearly twice what noise takes.
 TEST(RequiredSize, OnDiskIsMeasuredWhereTheFormatOnlyBoundsIt) {
   const workload::Resolved retinanet = resolved("retinanet_b200");
-  const auto size = required_size(retinanet.workload,
-                                  {.accelerators = 1, .total_memory_bytes = 1 * kGiB});
+  const auto size =
+      required_size(retinanet.workload, {.accelerators = 1, .total_memory_bytes = 1 * kGiB});
   ASSERT_TRUE(size.ok() && size->disk_bytes);
   const double share = static_cast<double>(*size->disk_bytes) / static_cast<double>(size->bytes);
   EXPECT_GT(share, 0.5);
