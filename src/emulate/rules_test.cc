@@ -45,7 +45,7 @@ TEST(RequiredSize, OfUnet3dIsDecidedByMemory) {
   EXPECT_NEAR(static_cast<double>(*size->disk_bytes), 112000 * 146579449.0, 112000 * 2000.0);
 }
 
-// The bound that jpeg gives is nearly twice what noise takes.
+// The bound that jpeg gives is more than three times what noise takes.
 TEST(RequiredSize, OnDiskIsMeasuredWhereTheFormatOnlyBoundsIt) {
   const workload::Resolved retinanet = resolved("retinanet_b200");
   const auto size =
