@@ -193,9 +193,8 @@ Json rank_host(const RunResult& result, size_t rank) {
   const emulate::HostResult* host = host_of(result, process_of(result, rank));
   Json json;
   if (host == nullptr) {
-    for (const char* name :
-         {"host_memory_GB", "host_cpu_count", "host_processor_name", "potential_caching",
-          "host_cpuinfo", "host_meminfo", "hostname"})
+    for (const char* name : {"host_memory_GB", "host_cpu_count", "host_processor_name",
+                             "potential_caching", "host_cpuinfo", "host_meminfo", "hostname"})
       json[name] = nullptr;
     return json;
   }
