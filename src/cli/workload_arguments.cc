@@ -10,8 +10,10 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/console.h"
+#include "cli/version.h"
 #include "cluster/world.h"
 #include "dataset/generator.h"
+#include "emulate/agreement.h"
 #include "emulate/data_store.h"
 #include "storage/store.h"
 
@@ -149,6 +151,34 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
+// What must be equal in all processes, or they make files of several data sets. Folders may differ:
+// hosts may mount the data elsewhere.
+emulate::Items items_of(const workload::Resolved& resolved) {
+  emulate::Items items{{"the version of Forebay", kVersion},
+                       {"--compat", std::string(workload::compat_name(resolved.compat))},
+                       {"the workload", resolved.workload.name}};
+  for (const workload::Setting& setting : resolved.settings)
+    if (!setting.key.ends_with("_folder") && setting.key != "storage.storage_root")
+      items.emplace_back(setting.key, setting.value);
+  return items;
+}
+
+void note_what_is_there(const std::string& folder, const dataset::GeneratorProgress& now,
+                        bool speaks) {
+  if (now.files_replaced > 0)
+    talk(
+        fmt::format("note    {}: {} files of these names have another size than asked for and "
+                    "are replaced\n",
+                    folder, base::format_count(now.files_replaced)));
+  if (now.files_strange == 0 || !speaks) return;
+  const bool is_one = now.files_strange == 1;
+  talk(fmt::format(
+      "note    {}: {} other data file{} {} there already, {}{}: a run takes the first "
+      "in order of name and mixes them; remove {}, or use another folder\n",
+      folder, base::format_count(now.files_strange), is_one ? "" : "s", is_one ? "is" : "are",
+      is_one ? "" : "for example ", now.strange_example, is_one ? "it" : "them"));
+}
+
 }  // namespace
 
 Result<workload::Resolved> resolve_arguments(const Arguments& arguments) {
@@ -213,6 +243,7 @@ Status generate_data(const workload::Resolved& resolved, const std::string& fold
   std::stop_source end;  // asked for, or another process has failed
   const std::stop_callback when_asked(stop, [&] { end.request_stop(); });
   const std::stop_callback when_failed(all.failed(), [&] { end.request_stop(); });
+  FB_TRY(emulate::agree_on(items_of(resolved), all, end.get_token()));
   options.before_writing = [&]() -> Status {
     FB_TRY(all.meet(0, end.get_token()));
     return {};
@@ -220,11 +251,7 @@ Status generate_data(const workload::Resolved& resolved, const std::string& fold
   const auto store = FB_TRY(emulate::open_data_store("local", folder, resolved.workload.storage));
   bool is_noted = false;
   const auto progress = [&](const dataset::GeneratorProgress& now) {
-    if (now.files_replaced > 0 && !is_noted)
-      talk(
-          fmt::format("note    {}: {} files of these names have another size than asked for and "
-                      "are replaced\n",
-                      folder, base::format_count(now.files_replaced)));
+    if (!is_noted) note_what_is_there(folder, now, all.rank() == 0);
     is_noted = true;
     all.post(posted_progress(now));
     if (!quiet) show_progress(progress_text(sum_of_progress(all.posted())));

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/clock.h"
@@ -19,6 +20,7 @@
 #include "base/mutex.h"
 #include "base/queue.h"
 #include "base/units.h"
+#include "dataset/file_measure.h"
 #include "dataset/generation_writer.h"
 #include "sys/host.h"
 #include "sys/thread.h"
@@ -33,6 +35,10 @@ constexpr uint64_t kSyncBytes = uint64_t{128} << 20;
 constexpr uint64_t kSmallFileBytes = uint64_t{1} << 20;
 // Room beyond the files' own bytes: their last block and folder entry, and some air.
 constexpr uint64_t kMarginBytesPerFile = 4096, kMarginBytes = uint64_t{1} << 20;
+// The largest of so many files stands for all where the format's estimate is but a bound; the
+// others are alike within this margin, for their contents are noise.
+constexpr uint64_t kProbedFiles = 16;
+constexpr double kMeasureMargin = 1.05;
 
 using Sizes = std::unordered_map<std::string, uint64_t>;
 
@@ -47,6 +53,11 @@ struct WorkList {
   uint64_t files_kept = 0, files_replaced = 0, bytes = 0;
   uint64_t files = 0;                             // of this process, kept ones included
   uint64_t missing_files = 0, missing_bytes = 0;  // of all processes: they share the space
+  size_t probe = 0;                               // a large one of the missing files
+  uint64_t probe_bytes = 0;
+  // Data files that are there and not of the plan, and the first of them in order of name.
+  uint64_t files_strange = 0;
+  std::string strange_example;
 };
 
 // Compressed files have no records to point at.
@@ -96,12 +107,23 @@ Sides find_sides(const formats::Format& format, const formats::FileSpec& spec, c
   return sides;
 }
 
-// Whether the format's estimate is the size it writes, found out by writing one file into nothing.
-Result<bool> is_estimate_exact(const formats::Format& format, const formats::FileSpec& spec,
-                               bool can_patch) {
-  CountingWriter counter;
-  FB_TRY(format.write(counter, can_patch, spec));
-  return counter.bytes() == format.estimate_bytes(spec);
+// Of those in `sizes` that a reader would take for data: what the plan does not name.
+void note_strangers(const formats::Format& format, const GeneratorPlan& plan, const Sizes& sizes,
+                    WorkList& work) {
+  std::unordered_set<std::string_view> own, folders;
+  for (const formats::FileSpec& spec : plan.files) {
+    own.insert(spec.path);
+    folders.insert(std::string_view(spec.path).substr(0, spec.path.find('/')));
+  }
+  for (const auto& [path, size] : sizes) {
+    const std::string extension = formats::extension_of(path);
+    if (own.contains(path) || !folders.contains(std::string_view(path).substr(0, path.find('/'))) ||
+        std::find(format.extensions.begin(), format.extensions.end(), extension) ==
+            format.extensions.end())
+      continue;
+    ++work.files_strange;
+    if (work.strange_example.empty() || path < work.strange_example) work.strange_example = path;
+  }
 }
 
 // A name is given to whole files only, so a file of the right size is kept. Where the size cannot
@@ -112,6 +134,7 @@ Result<WorkList> find_work(storage::Store& store, const formats::Format& format,
   const bool has_sides = has_side_files(format, plan);
   std::optional<bool> is_exact;
   WorkList work;
+  if (!sizes.empty()) note_strangers(format, plan, sizes, work);
   for (size_t i = 0; i < plan.files.size(); ++i) {
     const formats::FileSpec& spec = plan.files[i];
     const uint64_t expected = format.estimate_bytes(spec);
@@ -119,7 +142,7 @@ Result<WorkList> find_work(storage::Store& store, const formats::Format& format,
     bool is_whole = found != sizes.end() && found->second == expected;
     if (found != sizes.end() && found->second > 0 && found->second < expected) {
       if (!is_exact)
-        is_exact = FB_TRY(is_estimate_exact(format, spec, store.capabilities().can_patch));
+        is_exact = FB_TRY(measure_file(format, spec, store.capabilities().can_patch)).is_exact();
       is_whole = !*is_exact;
     }
     const Sides sides = has_sides ? find_sides(format, spec, sizes) : Sides();
@@ -130,7 +153,13 @@ Result<WorkList> find_work(storage::Store& store, const formats::Format& format,
       continue;
     }
     ++work.missing_files;
-    if (!is_whole) work.missing_bytes += expected;
+    if (!is_whole) {
+      work.missing_bytes += expected;
+      if (work.probe_bytes < expected && work.missing_files <= kProbedFiles) {
+        work.probe = i;
+        work.probe_bytes = expected;
+      }
+    }
     if (!is_mine) continue;
     if (!is_whole) work.bytes += expected;
     if (!is_whole && found != sizes.end()) ++work.files_replaced;
@@ -139,17 +168,31 @@ Result<WorkList> find_work(storage::Store& store, const formats::Format& format,
   return work;
 }
 
-Status check_space(storage::Store& store, const WorkList& work) {
+// kResourceExhausted when the missing files do not fit. Where the format's bounds do not, one file
+// is measured before all are refused.
+Status check_space(storage::Store& store, const formats::Format& format, const GeneratorPlan& plan,
+                   const WorkList& work) {
   if (work.missing_files == 0) return {};
   const uint64_t free = FB_TRY(store.free_bytes());
-  const uint64_t needed =
-      work.missing_bytes + kMarginBytesPerFile * work.missing_files + kMarginBytes;
+  const uint64_t margin = kMarginBytesPerFile * work.missing_files + kMarginBytes;
+  uint64_t needed = work.missing_bytes + margin;
+  if (needed <= free) return {};
+  std::string basis;
+  if (work.probe_bytes > 0) {
+    const FileMeasure measure =
+        FB_TRY(measure_file(format, plan.files[work.probe], store.capabilities().can_patch));
+    if (!measure.is_exact()) {
+      const double share = std::min(1.0, measure.share() * kMeasureMargin);
+      needed = static_cast<uint64_t>(share * static_cast<double>(work.missing_bytes)) + margin;
+      basis = " by the measure of one";
+    }
+  }
   if (needed <= free) return {};
   return fail(
       ErrorCode::kResourceExhausted,
-      "{}: {} missing files need {} ({} bytes), {} ({} bytes) are free; nothing was written",
+      "{}: {} missing files need {} ({} bytes){}, {} ({} bytes) are free; nothing was written",
       store.describe(), work.missing_files, base::format_bytes(static_cast<double>(needed)), needed,
-      base::format_bytes(static_cast<double>(free)), free);
+      basis, base::format_bytes(static_cast<double>(free)), free);
 }
 
 class Run {
@@ -220,6 +263,8 @@ GeneratorProgress Run::snapshot() const {
           .files_total = work_.files,
           .files_kept = work_.files_kept,
           .files_replaced = work_.files_replaced,
+          .files_strange = work_.files_strange,
+          .strange_example = work_.strange_example,
           .bytes_written = bytes_written_.load(std::memory_order_relaxed),
           .bytes_total = bytes_expected_.load(std::memory_order_relaxed),
           .seconds = static_cast<double>(base::monotonic_clock().now_ns() - start_ns_) * 1e-9};
@@ -373,7 +418,7 @@ Result<GeneratorProgress> generate(storage::Store& store, const GeneratorOptions
                 options.threads, kThreadsMax);
   const GeneratorPlan plan = FB_TRY(plan_generation(options));
   WorkList work = FB_TRY(find_work(store, *options.format, plan, options.rank, options.world_size));
-  FB_TRY(check_space(store, work));
+  FB_TRY(check_space(store, *options.format, plan, work));
   if (options.before_writing) FB_TRY(options.before_writing());
   const int threads =
       options.threads > 0 ? options.threads : std::min(sys::usable_cpu_count(), kThreadsMax);

@@ -46,6 +46,9 @@ struct GeneratorProgress {
   uint64_t files_done = 0, files_total = 0;  // kept from an earlier run count as done
   uint64_t files_kept = 0;                   // were there already and whole
   uint64_t files_replaced = 0;               // were there with another size than asked for
+  // Of everybody: data files that are there beside those asked for, and the first in order of name.
+  uint64_t files_strange = 0;
+  std::string strange_example;
   uint64_t bytes_written = 0, bytes_total = 0;
   double seconds = 0;
 };
@@ -53,7 +56,8 @@ struct GeneratorProgress {
 // Names, dimensions and seeds of every file. kInvalidArgument for impossible sizes.
 Result<GeneratorPlan> plan_generation(const GeneratorOptions& options);
 
-// Checks free space (kResourceExhausted with needed and free bytes), then writes what is missing. A
+// Checks free space (kResourceExhausted with needed and free bytes; files of a format that only
+// bounds its sizes are measured by one of them), then writes what is missing. A
 // run killed half-way continues; a file with its final name is whole. `progress` is called about
 // ten times a second from the calling thread, and once at the end.
 Result<GeneratorProgress> generate(storage::Store& store, const GeneratorOptions& options,

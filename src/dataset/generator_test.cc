@@ -225,6 +225,42 @@ TEST(Generator, ChecksSpaceForWhatIsMissingBeforeTheFirstByte) {
   EXPECT_TRUE(generate_quietly(store, options).ok());
 }
 
+// jpeg's bound is more than three times what noise takes: one file tells.
+TEST(Generator, SpaceIsMeasuredWhereTheFormatOnlyBoundsIt) {
+  StoreForTest store;
+  GeneratorOptions options = small("jpeg", 20);
+  options.record_bytes = 1e6;
+  const uint64_t bound = plan_generation(options).take().bytes;
+  store.free = bound / 10 * 5;
+  ASSERT_TRUE(generate_quietly(store, options).ok());
+  uint64_t written = 0;
+  for (const auto& entry : store.files) written += entry.second.bytes.size();
+  EXPECT_LT(written, store.free);
+  EXPECT_GT(written, bound / 10 * 2);
+
+  StoreForTest full;
+  full.free = written / 10 * 9;
+  const auto refused = generate_quietly(full, options);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(refused.error().message, HasSubstr("by the measure of one"));
+  EXPECT_EQ(full.creates, 0);
+}
+
+TEST(Generator, CountsDataThatIsNotOfThisSet) {
+  StoreForTest store;
+  ASSERT_TRUE(generate_quietly(store, small("tfrecord", 28)).ok());
+  store.put("train/README.txt");
+  store.put("other/img_1_of_3.tfrecord");
+  const GeneratorProgress more = generate_quietly(store, small("tfrecord", 40)).take();
+  EXPECT_EQ(more.files_strange, 28u);
+  EXPECT_EQ(more.strange_example, "train/img_00_of_28.tfrecord");
+  EXPECT_EQ(more.files_kept, 0u);
+  StoreForTest fresh;
+  ASSERT_TRUE(generate_quietly(fresh, small("tfrecord", 28)).ok());
+  EXPECT_EQ(generate_quietly(fresh, small("tfrecord", 28)).take().files_strange, 0u);
+}
+
 TEST(Generator, SyncsEachFileBeforeItGetsItsName) {
   for (const bool sync : {true, false}) {
     StoreForTest store;

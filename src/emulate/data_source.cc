@@ -141,6 +141,25 @@ uint64_t available_memory_bytes() {
   return std::min(limit > used ? limit - used : 0, free_kib * 1024);
 }
 
+// The N of a name such as img_07_of_N.npz, or nothing.
+std::string_view count_in_name(std::string_view path) {
+  constexpr std::string_view kOf = "_of_";
+  const size_t at = path.rfind(kOf);
+  if (at == std::string_view::npos || path.find('/', at) != std::string_view::npos) return {};
+  const std::string_view rest = path.substr(at + kOf.size());
+  return rest.substr(0, rest.find('.'));
+}
+
+// What is said of files that were generated as parts of several data sets.
+std::string describe_mixture(const dataset::Index& index) {
+  const std::string_view count = count_in_name(index.path(0));
+  for (uint32_t file = 1; file < index.file_count(); ++file)
+    if (count_in_name(index.path(file)) != count)
+      return fmt::format(", of several data sets: {} and {} are among them", index.path(0),
+                         index.path(file));
+  return "";
+}
+
 DatasetFacts facts_of(const dataset::Index& index, const dataset::Order& order,
                       const std::string& root, const std::string& folder) {
   DatasetFacts facts;
@@ -301,9 +320,10 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
                                           bad == 1 ? "" : "s", bad == 1 ? "it" : "them"));
   if (const uint64_t more = source.index->summary().files_beyond_max; more > 0)
     source.warnings.push_back(
-        fmt::format("{} more {} files are not used: {} names the first {} in order of name", more,
+        fmt::format("{} more {} files are not used: {} names the first {} in order of name{}", more,
                     source.index->format().name,
-                    is_train ? "dataset.num_files_train" : "dataset.num_files_eval", *wanted));
+                    is_train ? "dataset.num_files_train" : "dataset.num_files_eval", *wanted,
+                    describe_mixture(*source.index)));
   if (source.facts.strays > 0)
     source.warnings.push_back(fmt::format(
         "{} file{} of other kinds left out, for example {}", source.facts.strays,

@@ -104,6 +104,23 @@ void get(Unpacker& unpacker, sys::Host& host) {
   unpacker.get(host.is_governor_powersave);
 }
 
+void put(Packer& packer, const std::map<std::string, std::string>& texts) {
+  packer.put<uint64_t>(texts.size());
+  for (const auto& [key, value] : texts) {
+    packer.put(key);
+    packer.put(value);
+  }
+}
+
+void get(Unpacker& unpacker, std::map<std::string, std::string>& texts) {
+  const size_t count = unpacker.count();
+  for (size_t i = 0; i < count; ++i) {
+    std::string key;
+    unpacker.get(key);
+    unpacker.get(texts[key]);
+  }
+}
+
 // The row of the host `name`, made when there is none.
 template <class Row, class NameOf>
 Row& row_of(std::vector<Row>& rows, const std::string& name, NameOf name_of) {
@@ -127,6 +144,7 @@ void add_to_host(HostEpoch& host, const EpochPart& part, std::optional<std::stri
   host.accelerators += static_cast<int>(part.totals.size());
   host.cpu_seconds += part.cpu_seconds;
   for (const RankTotals& totals : part.totals) host.file_bytes += totals.file_bytes;
+  host.meminfo = part.meminfo;
   if (!part.device_bytes)
     unknown = part.device_unknown;
   else
@@ -179,6 +197,7 @@ std::string pack(const EpochPart& part) {
   put_optional(packer, part.network);
   packer.put(part.bad_count);
   put(packer, part.read_ns);
+  put(packer, part.meminfo);
   return packer.take();
 }
 
@@ -202,6 +221,7 @@ Result<EpochPart> unpack_epoch_part(std::string_view bytes) {
   get_optional(unpacker, part.network);
   unpacker.get(part.bad_count);
   FB_TRY(get(unpacker, part.read_ns));
+  get(unpacker, part.meminfo);
   FB_TRY(unpacker.done());
   return part;
 }
@@ -275,6 +295,8 @@ std::string pack(const RunPart& part) {
   packer.put(part.rank);
   packer.put(part.accelerators);
   put(packer, part.host);
+  put(packer, part.cpuinfo);
+  put(packer, part.meminfo);
   packer.put(part.cpu_seconds);
   packer.put(part.peak_resident_bytes);
   packer.put(part.open_files_max);
@@ -297,6 +319,8 @@ Result<RunPart> unpack_run_part(std::string_view bytes) {
   unpacker.get(part.rank);
   unpacker.get(part.accelerators);
   get(unpacker, part.host);
+  get(unpacker, part.cpuinfo);
+  get(unpacker, part.meminfo);
   unpacker.get(part.cpu_seconds);
   unpacker.get(part.peak_resident_bytes);
   unpacker.get(part.open_files_max);
@@ -323,6 +347,8 @@ void merge(const std::vector<RunPart>& parts, RunResult& result) {
     const int cpus = std::min(host.host.cpu_count + part.host.cpu_count,
                               std::max(part.host.cpu_count_online, part.host.cpu_count));
     host.host = part.host;
+    host.cpuinfo = part.cpuinfo;
+    host.meminfo = part.meminfo;
     if (!host.processes.empty()) host.host.cpu_count = cpus;
     host.processes.push_back(part.rank);
     host.accelerators += part.accelerators;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,6 +35,7 @@ struct EpochPart {
   std::optional<sys::NetworkBytes> network;  // of the host; one process of each host tells
   uint64_t bad_count = 0;                    // since the run's start
   trace::Histogram read_ns;
+  std::map<std::string, std::string> meminfo;  // of the host when the epoch ended
 };
 
 // Without the blocks of the accelerators, which are long and go to process 0 only.
@@ -51,6 +53,7 @@ struct RunPart {
   int rank = 0;
   int accelerators = 0;
   sys::Host host;
+  std::map<std::string, std::string> cpuinfo, meminfo;  // of the host
   double cpu_seconds = 0;
   uint64_t peak_resident_bytes = 0;
   int open_files_max = 0, threads_max = 0;

@@ -57,6 +57,7 @@ struct RequiredSize {
   // part of a file.
   uint64_t reference_files = 0;
   std::optional<uint64_t> disk_bytes;  // the files as they are made; none where nothing can tell
+  bool is_disk_bytes_bound = false;    // they take so much at most
   // What one accelerator takes when it never waits; none without a compute time.
   std::optional<double> samples_per_second, bytes_per_second;
 };

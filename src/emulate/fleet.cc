@@ -210,6 +210,7 @@ EpochPart Fleet::collect(const sys::Usage& before,
                          const std::optional<sys::NetworkBytes>& network_before) {
   EpochPart part;
   part.rank = run_.world.rank();
+  part.meminfo = sys::meminfo();
   for (Rank& rank : ranks_) {
     note_first_batch(rank.totals.first_batch_ns);
     part.totals.push_back(rank.totals);

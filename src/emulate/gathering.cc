@@ -63,7 +63,6 @@ void Gathering::add_epoch(std::vector<EpochPart> parts, bool is_complete) {
   std::vector<bool> has_told(run_.hosts.size());
   for (const EpochPart& part : parts) has_told[static_cast<size_t>(part.rank)] = true;
   EpochResult result = merge(std::move(parts), basis_.included, run_.hosts);
-  result.meminfo = sys::meminfo();
   summarise_epoch(result, basis_.has_compute, basis_.has_barrier);
   dlio_epoch(result, basis_.included.first, basis_.steps - basis_.included.last, basis_.batch);
   result.is_complete = is_complete;
@@ -95,6 +94,8 @@ void Gathering::fill_own_part() {
   run_.mine.rank = run_.world.rank();
   run_.mine.accelerators = run_.options.accelerators;
   run_.mine.host = run_.result.host;
+  run_.mine.cpuinfo = sys::cpuinfo();
+  run_.mine.meminfo = sys::meminfo();
   run_.mine.host.name = run_.world.host_of(run_.world.rank());
   run_.mine.cpu_seconds = sys::process_usage().cpu_seconds() - run_.start_usage.cpu_seconds();
   run_.mine.peak_resident_bytes = sys::peak_resident_bytes();

@@ -68,6 +68,7 @@ Status meet_the_others(RunState& run) {
   if (!run.is_alone()) run.start_ns += run.world.clock_offset(run.world.rank()).ns;
   run.result.options.accelerators = total;
   run.result.processes = run.world.size();
+  run.result.process_accelerators = run.accelerators_of;
   if (is_uneven)
     run.result.warnings.push_back("the processes have unequal numbers of accelerators: " + uneven);
   return {};

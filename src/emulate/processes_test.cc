@@ -258,10 +258,12 @@ TEST(EpochParts, SurviveTheWayToAnotherProcess) {
   part.checkpoints.push_back({.epoch = 1, .path = "somewhere"});
   part.network = {{.received = 5, .sent = 6}};
   part.read_ns.record(99);
+  part.meminfo = {{"MemFree", "1 kB"}, {"MemTotal", ""}};
   auto back = unpack_epoch_part(pack(part));
   ASSERT_TRUE(back.ok()) << back.error().message;
   ASSERT_TRUE(unpack_blocks(pack_blocks(part), *back).ok());
   EXPECT_EQ(back->rank, 3);
+  EXPECT_EQ(back->meminfo, part.meminfo);
   EXPECT_EQ(back->totals[0].samples, 8u);
   EXPECT_EQ(back->ranks[1].split.fetch, 0.5);
   EXPECT_EQ(back->ranks[1].blocks[0].load, (std::vector<double>{0.1, 0.2}));
@@ -277,11 +279,16 @@ TEST(EpochParts, CutShortOrDamagedAreRefused) {
   part.totals.resize(2);
   part.ranks.resize(2);
   part.read_ns.record(99);
+  part.meminfo = {{"MemFree", "1 kB"}};
   const std::string whole = pack(part);
   for (size_t length = 0; length < whole.size(); ++length)
     EXPECT_FALSE(unpack_epoch_part(std::string_view(whole).substr(0, length)).ok()) << length;
   EXPECT_FALSE(unpack_epoch_part(whole + "x").ok());
-  const std::string run_part = pack(RunPart());
+  RunPart of_run;
+  of_run.cpuinfo = {{"model name", "a"}};
+  of_run.meminfo = part.meminfo;
+  const std::string run_part = pack(of_run);
+  EXPECT_EQ(unpack_run_part(run_part)->cpuinfo, of_run.cpuinfo);
   for (size_t length = 0; length < run_part.size(); ++length)
     EXPECT_FALSE(unpack_run_part(std::string_view(run_part).substr(0, length)).ok()) << length;
 }
@@ -296,6 +303,7 @@ TEST(RunParts, HostsAddUpAndCountTheirCpusOnce) {
     made.host.cpu_count_online = 8;
     made.cpu_seconds = 1.5;
     made.peak_resident_bytes = 100;
+    made.cpuinfo = {{"model name", host}};
     made.warnings = {"same", fmt::format("only {}", rank)};
     return made;
   };
@@ -308,6 +316,7 @@ TEST(RunParts, HostsAddUpAndCountTheirCpusOnce) {
   EXPECT_EQ(result.hosts[1].host.cpu_count, 8);
   EXPECT_THAT(result.hosts[0].processes, testing::ElementsAre(0, 2));
   EXPECT_EQ(result.hosts[1].accelerators, 4);
+  EXPECT_EQ(result.hosts[1].cpuinfo.at("model name"), "b");
   EXPECT_EQ(result.cpu_seconds, 6);
   EXPECT_EQ(result.peak_resident_bytes, 400u);
   EXPECT_THAT(result.warnings,

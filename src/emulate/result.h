@@ -88,6 +88,7 @@ struct HostEpoch {
   Figure cached_share;
   // Of all the host's interfaces but loopback, whoever used them.
   std::optional<uint64_t> network_received_bytes, network_sent_bytes;
+  std::map<std::string, std::string> meminfo;  // when the epoch ended
 };
 
 struct EpochResult {
@@ -110,14 +111,14 @@ struct EpochResult {
   Figure cpu_seconds_per_gb;
   trace::Histogram read_ns;
   std::vector<RankEpoch> ranks;
-  std::map<std::string, std::string> meminfo;  // of this process's host when the epoch ended
   std::vector<HostEpoch> hosts;
 };
 
 // One host's part of a run. The network's bytes are those of the epochs.
 struct HostResult {
   sys::Host host;
-  std::vector<int> processes;  // their ranks
+  std::map<std::string, std::string> cpuinfo, meminfo;  // when the run ended
+  std::vector<int> processes;                           // their ranks
   int accelerators = 0;
   double cpu_seconds = 0;
   uint64_t peak_resident_bytes = 0;  // the sum of its processes' peaks
@@ -205,6 +206,7 @@ struct RunResult {
   sys::Host host;                 // of process 0
   std::vector<HostResult> hosts;  // all of them, in the order of their first process
   int processes = 1;
+  std::vector<int> process_accelerators;  // by rank; accelerators are numbered in this order
   DatasetFacts dataset, evaluation_dataset;
   uint64_t steps_per_epoch = 0;
   uint64_t samples_left_out = 0;    // per epoch: they do not fill a step of all accelerators

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "dataset/file_measure.h"
 #include "formats/format.h"
 
 namespace forebay::emulate {
@@ -24,6 +25,8 @@ constexpr uint64_t kFilesPerFolder = 128 << 10;
 // A data set of five times the memory leaves at most this share in the page cache.
 constexpr double kCachedShareMax = 1 / kMemoryMultiple;
 constexpr double kSizeMax = 0x1p62;
+// A file of so many bytes is made within a second or two.
+constexpr double kMeasuredBytesMax = 0x1p28, kMeasuredPackedBytesMax = 0x1p26;
 
 constexpr RuledWorkload kWorkloads[] = {
     {RuleSet::kMlperfV2, "unet3d_a100", 0.90, true},
@@ -223,15 +226,18 @@ double files_for(double amount, double per_file) {
   return files * per_file < amount ? files + 1 : files;  // where the division was rounded
 }
 
-std::optional<uint64_t> disk_bytes_of(const workload::Dataset& data, uint64_t files) {
-  const formats::Format* format = formats::find_format(data.format);
+// One file, as far as its size depends on the workload.
+std::optional<formats::FileSpec> file_of(const workload::Dataset& data) {
   const auto type = formats::element_from_name(data.record_element_type);
-  if (format == nullptr || !type || data.compression != "none") return std::nullopt;
+  const auto compression = formats::compression_from_name(data.compression);
+  if (!type || !compression) return std::nullopt;
   formats::FileSpec spec;
   spec.path = "train/file";
   spec.rows = spec.columns = static_cast<uint64_t>(std::sqrt(data.record_length_bytes));
   spec.shape = data.record_dims;
   spec.type = *type;
+  spec.compression = *compression;
+  spec.compression_level = static_cast<int>(data.compression_level);
   spec.sample_count = data.num_samples_per_file;
   spec.row_group_rows = data.parquet_row_group_size;
   for (const workload::ParquetColumn& column : data.parquet_columns) {
@@ -239,10 +245,27 @@ std::optional<uint64_t> disk_bytes_of(const workload::Dataset& data, uint64_t fi
     if (!of_column) return std::nullopt;
     spec.table.push_back({.name = column.name, .type = *of_column, .values = column.size});
   }
-  const double total =
-      static_cast<double>(format->estimate_bytes(spec)) * static_cast<double>(files);
-  if (total >= kSizeMax) return std::nullopt;
-  return static_cast<uint64_t>(total);
+  return spec;
+}
+
+// By the size of one file; of files too large to be made for a question, the format's bound.
+void set_disk_bytes(const workload::Dataset& data, RequiredSize& size) {
+  const formats::Format* format = formats::find_format(data.format);
+  const std::optional<formats::FileSpec> spec = file_of(data);
+  if (format == nullptr || format->write == nullptr || !spec ||
+      !formats::check_compression(*format, spec->compression).ok())
+    return;
+  auto bytes = static_cast<double>(format->estimate_bytes(*spec));
+  size.is_disk_bytes_bound = true;
+  const bool is_packed = spec->compression != formats::Compression::kNone;
+  if (bytes <= (is_packed ? kMeasuredPackedBytesMax : kMeasuredBytesMax)) {
+    const auto measure = dataset::measure_file(*format, *spec, false);
+    if (!measure.ok()) return;
+    bytes = static_cast<double>(measure->bytes);
+    size.is_disk_bytes_bound = false;
+  }
+  const double total = bytes * static_cast<double>(size.files);
+  if (total < kSizeMax) size.disk_bytes = static_cast<uint64_t>(total);
 }
 
 }  // namespace
@@ -300,7 +323,7 @@ Result<RequiredSize> required_size(const workload::Workload& workload, const Siz
   size.steps_per_epoch = static_cast<uint64_t>(files * per_file / step_samples);
   size.reference_files = static_cast<uint64_t>(
       std::max(std::floor(memory / file_bytes), std::floor(samples / per_file)));
-  size.disk_bytes = disk_bytes_of(data, size.files);
+  set_disk_bytes(data, size);
   const double step = workload.train.computation_time.mean();
   if (step > 0) {
     size.samples_per_second = static_cast<double>(workload.reader.batch_size) / step;

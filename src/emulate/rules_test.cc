@@ -45,6 +45,27 @@ TEST(RequiredSize, OfUnet3dIsDecidedByMemory) {
   EXPECT_NEAR(static_cast<double>(*size->disk_bytes), 112000 * 146579449.0, 112000 * 2000.0);
 }
 
+// The bound that jpeg gives is more than three times what noise takes.
+TEST(RequiredSize, OnDiskIsMeasuredWhereTheFormatOnlyBoundsIt) {
+  const workload::Resolved retinanet = resolved("retinanet_b200");
+  const auto size =
+      required_size(retinanet.workload, {.accelerators = 1, .total_memory_bytes = 1 * kGiB});
+  ASSERT_TRUE(size.ok() && size->disk_bytes);
+  const double share = static_cast<double>(*size->disk_bytes) / static_cast<double>(size->bytes);
+  EXPECT_GT(share, 0.5);
+  EXPECT_LT(share, 0.65);
+  EXPECT_FALSE(size->is_disk_bytes_bound);
+}
+
+TEST(RequiredSize, OnDiskIsABoundForFilesTooLargeToBeMade) {
+  workload::Workload workload = resolved("unet3d_h100").workload;
+  workload.dataset.record_length_bytes = 1e12;
+  const auto size = required_size(workload, {.accelerators = 1, .total_memory_bytes = kGiB});
+  ASSERT_TRUE(size.ok() && size->disk_bytes);
+  EXPECT_GE(*size->disk_bytes, size->bytes / 100 * 99);
+  EXPECT_TRUE(size->is_disk_bytes_bound);
+}
+
 TEST(RequiredSize, IsAFileMoreThanTheReferenceWhereItRoundsDown) {
   const auto size = required_size(resolved("unet3d_h100").workload,
                                   {.accelerators = 1, .total_memory_bytes = 256 * kGiB});

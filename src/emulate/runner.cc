@@ -18,6 +18,7 @@
 #include "emulate/metrics.h"
 #include "emulate/page_cache_control.h"
 #include "emulate/preparation.h"
+#include "emulate/reading_check.h"
 #include "emulate/rules.h"
 #include "emulate/run_state.h"
 #include "emulate/schedule.h"
@@ -159,6 +160,8 @@ class Run {
     run_.result.ended_at = utc_now();
     run_.result.wall_seconds = run_.seconds_since_start(run_.clock.now_ns());
     summarise_run(run_.result);
+    if (std::string unread = describe_unread_bytes(run_.result); !unread.empty())
+      run_.result.warnings.push_back(std::move(unread));
     run_.result.verdict = judge(run_.result);
     if (const auto rules = rule_set_from_name(run_.options.rules))
       run_.result.rules = check_rules(run_.result, *rules);

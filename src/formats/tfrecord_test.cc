@@ -203,6 +203,26 @@ TEST(Tfrecord, SideFileThatIsWrittenIsWhatAScanFinds) {
   }
 }
 
+// The feature "size" ends each record, an int64 list of one packed varint.
+TEST(Tfrecord, SizeFeatureIsBytesOrTheSideInFilesOfMlpsV2) {
+  const auto size_of = [](Dialect dialect, std::vector<uint64_t> shape) {
+    TestingStore store;
+    const FileSpec spec{
+        .path = "f", .rows = 31, .columns = 7, .shape = std::move(shape), .dialect = dialect};
+    EXPECT_TRUE(write_with(kTfrecord, store, "f", spec).ok());
+    const Bytes& bytes = store.get("f");
+    const std::span data = std::span(bytes).first(bytes.size() - kFrameTrailerBytes);
+    const auto last = static_cast<uint64_t>(data[data.size() - 1]);
+    const auto before = static_cast<uint64_t>(data[data.size() - 2]);
+    return before < 0x80 ? last : last << 7 | (before & 0x7f);
+  };
+  EXPECT_EQ(size_of(Dialect::kDlioMain, {}), 217u);
+  EXPECT_EQ(size_of(Dialect::kMlpsV3, {}), 217u);
+  EXPECT_EQ(size_of(Dialect::kMlpsV2, {}), 31u);
+  EXPECT_EQ(size_of(Dialect::kDlioMain, {5, 9}), 45u);
+  EXPECT_EQ(size_of(Dialect::kMlpsV2, {5, 9}), 5u);
+}
+
 TEST(Tfrecord, ScanReadsHeadersOnlyOfLargeRecords) {
   TestingStore store;
   const FileSpec spec{.path = "f", .rows = 1000, .columns = 1000, .sample_count = 5, .seed = 3};

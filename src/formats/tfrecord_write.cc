@@ -39,6 +39,12 @@ std::string field(char tag, const std::string& content) {
   return prefix(tag, content.size()) + content;
 }
 
+// What the feature "size" says: bytes, or in MLPerf Storage v2.0's files the side.
+uint64_t size_feature(const FileSpec& spec) {
+  if (spec.dialect != Dialect::kMlpsV2) return record_bytes(spec);
+  return spec.shape.empty() ? spec.rows : spec.shape.front();
+}
+
 // An Example around an image of `image_bytes`: what precedes the image, and what follows it.
 struct ExampleShell {
   std::string head;
@@ -47,12 +53,13 @@ struct ExampleShell {
 };
 
 // Built from the inside out: each layer's length counts the image, which is not there yet.
-ExampleShell make_shell(uint64_t image_bytes) {
+ExampleShell make_shell(const FileSpec& spec) {
+  const uint64_t image_bytes = record_bytes(spec);
   std::string head = prefix(kElements, image_bytes);
   for (const char tag : {kBytesList, kValue}) head = prefix(tag, head.size() + image_bytes) + head;
   head = field(kKey, "image") + head;
   head = prefix(kEntry, head.size() + image_bytes) + head;
-  const std::string list = field(kInt64List, field(kElements, varint(image_bytes)));
+  const std::string list = field(kInt64List, field(kElements, varint(size_feature(spec))));
   std::string tail = field(kEntry, field(kKey, "size") + field(kValue, list));
   head = prefix(kFeatures, head.size() + image_bytes + tail.size()) + head;
   const uint64_t bytes = head.size() + image_bytes + tail.size();
@@ -61,7 +68,7 @@ ExampleShell make_shell(uint64_t image_bytes) {
 
 // Every record of a file has the same size.
 uint64_t frame_bytes(const FileSpec& spec) {
-  return kFrameBytes + make_shell(record_bytes(spec)).bytes;
+  return kFrameBytes + make_shell(spec).bytes;
 }
 
 }  // namespace
@@ -75,7 +82,7 @@ Status write_tfrecord(storage::Writer& writer, bool /*can_patch*/, const FileSpe
     return deflater ? deflater->run(piece, false, append) : append(piece);
   };
   const uint64_t image_bytes = record_bytes(spec);
-  const ExampleShell shell = make_shell(image_bytes);
+  const ExampleShell shell = make_shell(spec);
   std::array<std::byte, kFrameHeaderBytes> header;
   store_le<uint64_t>(header.data(), shell.bytes);
   store_le<uint32_t>(header.data() + 8, mask_crc(base::crc32c(0, std::span(header).first(8))));

@@ -55,7 +55,9 @@ Json span(const Clock& clock, double start, double end) {
               {"duration", fmt::format("{:.2f}", end - start)}};
 }
 
+// null where nobody could tell.
 Json string_map(const std::map<std::string, std::string>& values) {
+  if (values.empty()) return nullptr;
   Json json = Json::object();
   for (const auto& [key, value] : values) json[key] = value;
   return json;
@@ -72,14 +74,22 @@ std::vector<sys::Host> hosts_of(const RunResult& result) {
   return hosts;
 }
 
-// Of accelerator `rank`; processes have as many accelerators each.
-sys::Host host_of(const RunResult& result, size_t rank) {
-  const auto accelerators = static_cast<size_t>(std::max(1, result.options.accelerators));
-  const auto process =
-      static_cast<int>(rank * static_cast<size_t>(result.processes) / accelerators);
+int process_of(const RunResult& result, size_t accelerator) {
+  size_t next = 0;  // the first accelerator of the next process
+  int process = 0;
+  for (const int count : result.process_accelerators) {
+    next += static_cast<size_t>(count);
+    if (accelerator < next) return process;
+    ++process;
+  }
+  return 0;
+}
+
+// Of a process; nullptr when it did not live to tell.
+const emulate::HostResult* host_of(const RunResult& result, int process) {
   for (const emulate::HostResult& host : result.hosts)
-    if (std::count(host.processes.begin(), host.processes.end(), process) > 0) return host.host;
-  return result.host;
+    if (std::count(host.processes.begin(), host.processes.end(), process) > 0) return &host;
+  return nullptr;
 }
 
 // Whether a host could keep its share of the data in memory, as DLIO counts it.
@@ -143,8 +153,9 @@ Json summary(const RunResult& result, const Clock& clock) {
   json["host_cpu_count"] = cpus;
   json["host_processor_name"] = result.host.cpu_model;
   json["potential_caching"] = caching;
-  json["host_cpuinfo"] = string_map(sys::cpuinfo());
-  json["host_meminfo"] = string_map(sys::meminfo());
+  const emulate::HostResult* first = host_of(result, 0);
+  json["host_cpuinfo"] = first != nullptr ? string_map(first->cpuinfo) : Json(nullptr);
+  json["host_meminfo"] = first != nullptr ? string_map(first->meminfo) : Json(nullptr);
   json["host_memory_GB"] = memory;
   json["data_size_per_host_GB"] = data_gib / static_cast<double>(hosts.size());
   json["epochs"] = workload.train.epochs;
@@ -177,17 +188,36 @@ Json per_epoch_stats(const RunResult& result, const Clock& clock, size_t rank) {
   return json;
 }
 
+// The machine that accelerator `rank` was on; null for what it did not live to tell.
+Json rank_host(const RunResult& result, size_t rank) {
+  const emulate::HostResult* host = host_of(result, process_of(result, rank));
+  Json json;
+  if (host == nullptr) {
+    for (const char* name : {"host_memory_GB", "host_cpu_count", "host_processor_name",
+                             "potential_caching", "host_cpuinfo", "host_meminfo", "hostname"})
+      json[name] = nullptr;
+    return json;
+  }
+  json["host_memory_GB"] = memory_gib(host->host);
+  json["host_cpu_count"] = host->host.cpu_count_online;
+  json["host_processor_name"] = host->host.cpu_model;
+  json["potential_caching"] = may_cache(result, host->host);
+  json["host_cpuinfo"] = string_map(host->cpuinfo);
+  json["host_meminfo"] = string_map(host->meminfo);
+  json["hostname"] = host->host.name;
+  return json;
+}
+
+Json meminfo_of(const EpochResult& epoch, const std::string& host) {
+  for (const emulate::HostEpoch& row : epoch.hosts)
+    if (row.name == host) return string_map(row.meminfo);
+  return nullptr;
+}
+
 Json rank_output(const RunResult& result, const Clock& clock, size_t rank) {
   const workload::Workload& workload = result.resolved.workload;
-  const sys::Host host = host_of(result, rank);
-  Json json;
-  json["host_memory_GB"] = memory_gib(host);
-  json["host_cpu_count"] = host.cpu_count_online;
-  json["host_processor_name"] = host.cpu_model;
-  json["potential_caching"] = may_cache(result, host);
-  json["host_cpuinfo"] = string_map(sys::cpuinfo());
-  json["host_meminfo"] = string_map(sys::meminfo());
-  json["hostname"] = host.name;
+  const emulate::HostResult* host = host_of(result, process_of(result, rank));
+  Json json = rank_host(result, rank);
   for (const EpochResult& epoch : result.epochs) {
     Json& entry = json[std::to_string(epoch.epoch)];
     int number = 0;
@@ -204,7 +234,7 @@ Json rank_output(const RunResult& result, const Clock& clock, size_t rank) {
       entry["au"][name] = figure(figures.au, 100);
     }
     if (epoch.is_evaluation) continue;
-    entry["host_meminfo"] = string_map(epoch.meminfo);
+    entry["host_meminfo"] = host != nullptr ? meminfo_of(epoch, host->host.name) : Json(nullptr);
     entry["start"] = clock.at(epoch.start);
     entry["end"] = clock.at(epoch.end);
   }

@@ -206,6 +206,7 @@ TEST(DlioFiles, HostsAreListedAndShareTheData) {
   emulate::RunResult result = two_epochs();
   result.processes = 3;
   result.options.accelerators = 3;
+  result.process_accelerators = {1, 1, 1};
   result.dataset.bytes = 3ull << 30;
   for (const uint64_t gib : {1, 2}) {
     emulate::HostResult host;
@@ -227,6 +228,43 @@ TEST(DlioFiles, HostsAreListedAndShareTheData) {
   EXPECT_EQ(summary["data_size_per_host_GB"], 1.5);
   EXPECT_EQ(files["1_output.json"]["hostname"], "host2");
   EXPECT_EQ(files["2_output.json"]["hostname"], "host1");
+}
+
+// One accelerator on the first host, three on the second, of a process that died on the third.
+TEST(DlioFiles, UnevenAcceleratorsAreOnTheirOwnHosts) {
+  emulate::RunResult result = two_epochs();
+  result.processes = 3;
+  result.options.accelerators = 5;
+  result.process_accelerators = {1, 3, 1};
+  for (const int process : {0, 1}) {
+    emulate::HostResult host;
+    host.host.name = "host" + std::to_string(process);
+    host.cpuinfo = {{"model name", "cpu of " + host.host.name}};
+    host.meminfo = {{"MemFree", "memory of " + host.host.name}};
+    host.processes = {process};
+    result.hosts.push_back(host);
+  }
+  for (emulate::EpochResult& epoch : result.epochs) {
+    epoch.ranks.assign(5, epoch.ranks[0]);
+    epoch.hosts.resize(2);
+    for (const size_t row : {0, 1}) {
+      epoch.hosts[row].name = "host" + std::to_string(row);
+      epoch.hosts[row].meminfo = {{"MemFree", "then, of " + epoch.hosts[row].name}};
+    }
+  }
+  std::map<std::string, json> files;
+  for (const auto& [name, text] : dlio_files(result)) files[name] = json::parse(text);
+  for (const int rank : {0, 1, 2, 3}) {
+    const json& file = files[std::to_string(rank) + "_output.json"];
+    const std::string host = rank == 0 ? "host0" : "host1";
+    EXPECT_EQ(file["hostname"], host) << rank;
+    EXPECT_EQ(file["host_cpuinfo"]["model name"], "cpu of " + host);
+    EXPECT_EQ(file["host_meminfo"]["MemFree"], "memory of " + host);
+    EXPECT_EQ(file["1"]["host_meminfo"]["MemFree"], "then, of " + host);
+  }
+  const json& dead = files["4_output.json"];
+  EXPECT_TRUE(dead.contains("hostname") && dead["hostname"].is_null());
+  EXPECT_TRUE(dead["host_cpuinfo"].is_null() && dead["1"]["host_meminfo"].is_null());
 }
 
 TEST(DlioLog, MetricsAreNamedAsDlioNamesThem) {

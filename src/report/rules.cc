@@ -90,7 +90,8 @@ std::string size_text(const SizeQuestion& question, const RequiredSize& size) {
       row("samples", fmt::format("{} ({} in each file)", size.samples, question.samples_per_file));
   text += row("bytes", bytes_and_exact(size.bytes) + ", as the rules count them");
   if (size.disk_bytes)
-    text += row("on disk", "about " + base::format_bytes(static_cast<double>(*size.disk_bytes)));
+    text += row("on disk", (size.is_disk_bytes_bound ? "at most " : "about ") +
+                               base::format_bytes(static_cast<double>(*size.disk_bytes)));
   text +=
       row("subfolders", size.subfolders == 0 ? "none needed" : fmt::format("{}", size.subfolders));
   text += row("steps per epoch", fmt::format("{}", size.steps_per_epoch));
@@ -121,6 +122,7 @@ std::string size_json(const SizeQuestion& question, const RequiredSize& size) {
                   {"samples", size.samples},
                   {"bytes", size.bytes},
                   {"disk_bytes_estimate", or_null(size.disk_bytes)},
+                  {"is_disk_bytes_bound", size.is_disk_bytes_bound},
                   {"subfolders", size.subfolders},
                   {"steps_per_epoch", size.steps_per_epoch},
                   {"samples_per_second_per_accelerator", or_null(size.samples_per_second)},

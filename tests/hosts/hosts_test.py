@@ -8,8 +8,10 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -157,6 +159,21 @@ def case_generation_is_the_same_by_any_number(bench):
         check(file.read_bytes() == other.read_bytes(), f"{file.name} differs")
 
 
+def case_generating_differently_is_refused(bench):
+    """By processes that were started differently, before the first byte."""
+    first = bench.words(1, "generate", "tiny.yaml", "--data", "data")
+    for override, item in (("dataset.file_prefix=zz", "dataset.file_prefix is zz"),
+                           ("dataset.num_files_train=65", "dataset.num_files_train is 65"),
+                           ("--compat=mlps-v2.0", "--compat is mlps-v2.0")):
+        second = bench.words(1, "generate", "tiny.yaml", *override.split("=", 1)) \
+            if override.startswith("--") else bench.words(1, "generate", "tiny.yaml", override)
+        done = bench.run([*first, ":", *second[len(bench.launcher):], "--data", "data"], code=2)
+        check("rank 1 on " in done.err and item in done.err, done.err)
+        check(done.err.count("forebay:") == 1, "said once: " + done.err)
+        check(not list((bench.folder / "data").rglob("*.*")) if (bench.folder / "data").exists()
+              else True, "something was written")
+
+
 def case_three_processes(bench):
     bench.generate()
     bench.run(bench.run_words(3, "--accelerators", "3"))
@@ -252,6 +269,12 @@ def case_an_error_names_the_rank(bench):
     check(bench.result()["bad_record_count"] == 2, "bad records of all processes")
 
 
+def check_killed(text, *names):
+    """Rank, host and cause in one sentence."""
+    hosts = "|".join(re.escape(name) for name in names)
+    check(re.search(rf"\brank 2\b[^\n]* on (node )?({hosts})\b[^\n]*signal 9\b", text), text)
+
+
 def case_a_killed_rank_ends_the_run(bench):
     bench.generate()
     running = bench.start(bench.run_words(3, "train.epochs=1000"))
@@ -262,7 +285,7 @@ def case_a_killed_rank_ends_the_run(bench):
     bench.finish(running, 10)
     print(f"ended {time.monotonic() - began:.1f} s after the kill")
     check(running.returncode != 0, "exit code 0")
-    check("rank 2" in running.err and "signal 9" in running.err, running.err)
+    check_killed(running.err, socket.gethostname())
     if (bench.folder / "out/result.json").exists():
         print("a partial result was written")
         check(bench.result()["is_interrupted"], "is_interrupted")
@@ -339,6 +362,15 @@ class Hosts:
                 "-x", "TMPDIR"]
 
 
+def check_cache_share(host):
+    """Of what a host read: its own device's bytes tell, or why nothing can is said."""
+    if host["device_bytes"] is None:
+        check(host["cached_share"] is None and host["cached_share_reason"], f"no reason: {host}")
+        return
+    share = 1 - min(1, host["device_bytes"] / host["file_bytes"])
+    check(abs(host["cached_share"] - share) < 1e-6, f"{host['cached_share']}, not {share}")
+
+
 def case_three_hosts(bench):
     bench.generate()
     with Hosts() as hosts:
@@ -352,11 +384,24 @@ def case_three_hosts(bench):
         for host in result["hosts"]:
             check(host["network_received_bytes"] > 0 and host["network_sent_bytes"] > 0, "network")
             check(host["memory_bytes"] > 0 and host["cpu_count"] > 0, "the machine")
+            check(host["peak_resident_bytes"] > 2 << 20, "memory of its processes")
+            check(host["cpu_seconds"] > 0, "CPU time")
+            check_cache_share(host)
             # The namespaces share one clock.
             for moment in ("", "_at_end"):
                 offset = host["clock_offset_seconds" + moment]
                 uncertainty = host["clock_uncertainty_seconds" + moment]
                 check(abs(offset) <= uncertainty + 1e-6, f"offset {offset} +- {uncertainty}")
+                is_first = host["name"] == "host0"
+                check((uncertainty == 0) == is_first, f"{host['name']}: +- {uncertainty} s")
+        for epoch in result["epochs"]:
+            check([h["name"] for h in epoch["hosts"]] == ["host0", "host1", "host2"], "names")
+            for host in epoch["hosts"]:
+                check(host["cpu_seconds"] > 0 and host["file_bytes"] > 0, "a host's epoch")
+                check_cache_share(host)
+        for rank in range(12):  # processes 0, 3 on host0; 1, 4 on host1; 2, 5 on host2
+            text = (bench.folder / f"out/{rank}_output.json").read_text()
+            check(json.loads(text)["hostname"] == f"host{rank // 2 % 3}", f"host of {rank}")
         sent = [h["network_sent_bytes"] for h in result["hosts"]]
         print("network bytes sent by host:", sent)
 
@@ -390,7 +435,7 @@ def case_a_killed_rank_on_another_host(bench):
         bench.finish(running, 10)
         print(f"ended {time.monotonic() - began:.1f} s after the kill")
         check(running.returncode != 0, "exit code 0")
-        check("rank 2" in running.err and "signal 9" in running.err, running.err)
+        check_killed(running.err, "host2", "10.79.0.3")  # by name, or as the launcher was told it
 
 
 CASES = {name[len("case_"):]: case for name, case in globals().items() if name.startswith("case_")}
