@@ -231,6 +231,11 @@ class Suite:
         self.good("run", "demo", *self.DEMO, *self.QUICK, "--data", "s3://data/gen", "--out", "r2",
                   "--storage", "slow:latency=1ms", "--quiet")
 
+    def case_a_run_as_mlperf_storage_v3_reads_the_bucket(self):
+        text = self.good("run", "demo", *self.DEMO, *self.QUICK, "--data", "s3://data/gen", "--out",
+                         "v3", "--compat", "mlps-v3.0")
+        need("cache as-is" in text and f"storage s3 at {self.server.endpoint}" in text, text)
+
     def case_a_workload_says_where_and_with_which_key(self):
         with open(os.path.join(self.work, "w.yaml"), "w") as file:
             file.write(f"""
@@ -353,6 +358,9 @@ storage:
         self.refused(["is a secret"], "run", "demo", "--data", "s3://data/gen", "--storage",
                      "s3:secret_access_key=hunter2hunter2")
         self.refused(["page cache"], "run", "demo", "--data", "s3://data/gen", "--cache", "cold")
+        self.refused(["create the bucket"], "run", "demo", "--data", "s3://missing/x")
+        self.refused(["--storage local: s3://data/gen is an object store"], "run", "demo",
+                     "--data", "s3://data/gen", "--storage", "local")
         if not self.server.checks_signatures:
             return
         self.refused(["SignatureDoesNotMatch", "secret key right"], "inspect", "s3://data/gen",
