@@ -186,6 +186,18 @@ TEST(Text, SuggestsTheNearestName) {
             "no storage named 'urng'; did you mean 'uring'? (known: direct, local, uring)");
 }
 
+TEST(Text, OfManyKnownNamesOnlyThoseThatAreAlikeAreListed) {
+  std::vector<std::string> names = {"unet3d_a100", "unet3d_h100"};
+  for (int i = 0; i < 20; ++i) names.push_back("zzzzzzzzzzzz" + std::to_string(i));
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  EXPECT_EQ(unknown_name_message("workload", "unet3d", known),
+            "no workload named 'unet3d'; those that begin so: unet3d_a100, unet3d_h100");
+  EXPECT_EQ(unknown_name_message("workload", "unet3d_h10", known),
+            "no workload named 'unet3d_h10'; did you mean 'unet3d_h100'?");
+  EXPECT_EQ(unknown_name_message("workload", "umet3d_h100", known),
+            "no workload named 'umet3d_h100'; did you mean 'unet3d_h100'?");
+}
+
 TEST(Text, GlobMatches) {
   EXPECT_TRUE(glob_matches("*.jp*g", "a/b.jpeg"));
   EXPECT_TRUE(glob_matches("img_[0-9]?.npz", "img_42.npz"));

@@ -56,7 +56,16 @@ std::string unknown_name_message(std::string_view kind, std::string_view typed,
   std::vector<std::string_view> sorted(known.begin(), known.end());
   std::sort(sorted.begin(), sorted.end());
   const std::string nearest = nearest_name(typed, known);
+  constexpr size_t kListed = 16;  // more names than that are found by their beginning
+  std::vector<std::string_view> alike;
+  for (const std::string_view name : sorted)
+    if (!typed.empty() && name.starts_with(typed)) alike.push_back(name);
   const std::string hint = nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
+  if (!hint.empty() && known.size() > kListed)
+    return fmt::format("no {} named '{}'{}", kind, typed, hint);
+  if (!alike.empty() && known.size() > kListed)
+    return fmt::format("no {} named '{}'; those that begin so: {}", kind, typed,
+                       fmt::join(alike, ", "));
   return fmt::format("no {} named '{}'{} (known: {})", kind, typed, hint, fmt::join(sorted, ", "));
 }
 

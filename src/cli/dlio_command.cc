@@ -50,11 +50,12 @@ std::string information(const DlioConfig& config) {
   return text + "\n" + dlio_yaml(config.root);
 }
 
-// As it was typed, for the record.
+// As it was typed, for the record, but for secrets.
 std::string command_text(std::string_view name, std::span<const char* const> words) {
   std::string text(name);
   for (const char* word : words) {
-    const std::string_view view = word;
+    const std::string shown = workload::shown_override(word);
+    const std::string_view view = shown;
     const bool is_plain = view.find_first_of(" \t\n'\"\\$&|;<>()*?{}[]#!`~") == view.npos;
     text += ' ';
     if (is_plain && !view.empty()) {

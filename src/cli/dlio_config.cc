@@ -410,7 +410,8 @@ class Composer {
     if (override.kind == Kind::kDelete) {
       if (there == nullptr) return refuse("there is no such key to remove" + missing());
       if (override.has_value && !is_same(*there, override.value))
-        return refuse(fmt::format("its value is {}", there->flow_text()));
+        return refuse("its value is " +
+                      (workload::is_secret_path(override.key) ? "***" : there->flow_text()));
       tree_.remove(override.key);
       return {};
     }
@@ -447,6 +448,10 @@ class Composer {
     made_.output_subdir = subdir.kind == Node::Kind::kNull ? "" : subdir.text;
     made_.resolved = FB_TRY(interpolated(scope, ""));
     make_layers();
+    // The layers alone hold secrets: everything else here is shown or written beside the results.
+    workload::hide_secrets(made_.root);
+    workload::hide_secrets(made_.resolved);
+    workload::hide_secrets(made_.hydra);
     return {};
   }
 

@@ -15,12 +15,13 @@
 
 namespace forebay::cli {
 
+// Values of secret keys stand in `layers` alone; in all else they are ***.
 struct DlioConfig {
   workload::Node root;      // "workload:" and what is in it; interpolations stand as written
   workload::Node resolved;  // the same without interpolations
   workload::Node hydra;     // Hydra's own settings
   std::string workload;     // the name chosen
-  std::vector<std::string> task_overrides;  // all but Hydra's own, as typed
+  std::vector<std::string> task_overrides;  // all but Hydra's own, as they may be shown
   std::vector<std::string> sources;         // files and built-ins, in the order they were laid
   std::vector<workload::Layer> layers;      // of `resolved`, for workload::resolve_layers
   std::vector<std::string> warnings;

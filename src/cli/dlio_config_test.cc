@@ -17,8 +17,10 @@
 namespace forebay::cli {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 Result<DlioConfig> composed(const std::vector<const char*>& words) {
   const DlioCommandLine line = FB_TRY(parse_dlio_command_line(words));
@@ -110,6 +112,70 @@ TEST_F(DlioConfigFiles, PartsOfADistributionAreMergedOverFileAndOverride) {
   EXPECT_EQ(made->workload.train.computation_time.kind, workload::Distribution::Kind::kNormal);
   EXPECT_EQ(made->workload.train.computation_time.a, 0.5);
   EXPECT_EQ(made->workload.train.computation_time.b, 0.25);
+}
+
+// A run writes all of this beside its results, where others read it.
+std::string all_shown(const DlioConfig& config) {
+  std::string text = dlio_yaml(config.root) + dlio_yaml(config.resolved) + dlio_yaml(config.hydra);
+  for (const std::string& override : config.task_overrides) text += override + "\n";
+  for (const std::string& warning : config.warnings) text += warning + "\n";
+  for (const workload::Layer& layer : config.layers) text += layer.label + layer.origin + "\n";
+  return text + config.run_dir;
+}
+
+TEST_F(DlioConfigFiles, SecretsReachTheRunAloneInWhateverSpelling) {
+  const std::string options = "++workload.storage.storage_options";
+  for (const std::string& word :
+       {options + ".secret_access_key=hunter2", options + ".secret_access_key='hunter2'",
+        options + ".secret_access_key=\"hunter2\"", options + "={secret_access_key: hunter2}",
+        options + "={secret_access_key:hunter2}",
+        std::string("++workload.storage={storage_options: {secret_access_key: 'hunter2'}}"),
+        std::string("+workload.storage.storage_options.secret_access_key=hunter2"),
+        std::string("++workload={storage: {storage_options.secret_access_key: hunter2}}")}) {
+    SCOPED_TRACE(word);
+    const auto config = composed({"workload=small", option_.c_str(), word.c_str(),
+                                  "hydra.run.dir=r/${hydra.job.override_dirname}"});
+    if (!config.ok()) {
+      EXPECT_THAT(config.error().message, Not(HasSubstr("hunter2")));
+      continue;
+    }
+    EXPECT_THAT(all_shown(*config), AllOf(Not(HasSubstr("hunter2")), HasSubstr("***")));
+    const auto run = workload::resolve_layers(config->workload, config->layers);
+    ASSERT_TRUE(run.ok()) << run.error().message;
+    EXPECT_EQ(run->workload.storage.secret_access_key, "hunter2");
+  }
+}
+
+TEST_F(DlioConfigFiles, SecretsOfAFileAreNotShown) {
+  write_file(folder_ / "workload/keys.yaml",
+             std::string(kSmall) +
+                 "storage:\n  storage_options: {access_key_id: AKHUNTER, secret_access_key: "
+                 "hunter2}\n");
+  const auto config = composed({"workload=keys", option_.c_str()});
+  ASSERT_TRUE(config.ok()) << config.error().message;
+  EXPECT_THAT(all_shown(*config), AllOf(Not(HasSubstr("hunter2")), Not(HasSubstr("AKHUNTER"))));
+  const auto run = workload::resolve_layers(config->workload, config->layers);
+  ASSERT_TRUE(run.ok()) << run.error().message;
+  EXPECT_EQ(run->workload.storage.access_key_id, "AKHUNTER");
+}
+
+TEST_F(DlioConfigFiles, SecretsAreNotQuotedByErrors) {
+  const std::string key = "workload.storage.storage_options.secret_access_key";
+  for (const std::string& word :
+       {"++" + key + "=hunter2=", "++" + key + "=[hunter2", "++" + key + "=f(hunter2)",
+        "++" + key + "='hunter2", key + "=hunter2", "++" + key + "=hunter2,hunter2",
+        "~" + key + "=hunter2", "++" + key.substr(9) + "=hunter2", "++" + key + "s=hunter2",
+        "++workload.storage.storage_options.secret_key=hunter2",
+        "++workload.storage.storage_options.endpoint_url=ftp://me:hunter2@host"}) {
+    SCOPED_TRACE(word);
+    EXPECT_THAT(error_of({"workload=small", option_.c_str(), word.c_str()}),
+                Not(HasSubstr("hunter2")));
+  }
+  const std::string set = "++" + key + "=hunter2", below = "++" + key + ".more=1",
+                    removed = "~" + key + "=other";
+  for (const std::string& second : {below, removed})
+    EXPECT_THAT(error_of({"workload=small", option_.c_str(), set.c_str(), second.c_str()}),
+                AllOf(Not(HasSubstr("hunter2")), HasSubstr("***")));
 }
 
 TEST_F(DlioConfigFiles, DefaultsListsBringInOtherWorkloads) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "workload/workload.h"
 
 namespace forebay::cli {
 namespace {
@@ -295,9 +296,11 @@ Status check_key(std::string_view text, std::string_view key) {
 
 }  // namespace
 
-Result<DlioOverride> parse_dlio_override(std::string_view text) {
+namespace {
+
+Result<DlioOverride> parse_shown(std::string_view text, const std::string& shown) {
   DlioOverride made;
-  made.text = std::string(text);
+  made.text = shown;
   std::string_view rest = text;
   if (rest.starts_with('~')) {
     made.kind = DlioOverride::Kind::kDelete;
@@ -311,7 +314,7 @@ Result<DlioOverride> parse_dlio_override(std::string_view text) {
   }
   const size_t equals = rest.find('=');
   made.key = std::string(rest.substr(0, equals));
-  FB_TRY(check_key(text, made.key));
+  FB_TRY(check_key(shown, made.key));
   made.has_value = equals != std::string_view::npos;
   if (made.has_value)
     made.value = FB_TRY(ValueParser(text, rest.substr(equals + 1)).run());
@@ -319,7 +322,18 @@ Result<DlioOverride> parse_dlio_override(std::string_view text) {
     return fail(ErrorCode::kInvalidArgument,
                 "'{}' is neither an option nor key=value, such as workload=unet3d_h100 or "
                 "++workload.train.epochs=2",
-                text);
+                shown);
+  return made;
+}
+
+}  // namespace
+
+Result<DlioOverride> parse_dlio_override(std::string_view text) {
+  const std::string shown = workload::shown_override(text);
+  Result<DlioOverride> made = parse_shown(text, shown);
+  // What is wrong with a value is said by quoting it.
+  if (!made.ok() && shown != text)
+    return fail(made.error().code, "'{}': the value cannot be read; put it into quotes", shown);
   return made;
 }
 

@@ -23,7 +23,7 @@ struct DlioOverride {
   std::string key;        // "workload.reader.batch_size", "workload", "hydra/job_logging"
   bool has_value = true;  // false: ~a.b
   workload::Node value;   // texts have is_quoted set, so that "1" stays text
-  std::string text;       // as it was typed
+  std::string text;       // as it was typed; a secret value is ***
 };
 
 // kInvalidArgument for what Hydra refuses too; kUnsupported for sweeps, functions and packages. The

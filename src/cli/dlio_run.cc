@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/console.h"
@@ -56,9 +58,18 @@ class DlioObserver : public emulate::Observer {
              epoch.start);
     const workload::Reader& reader = so_far.resolved.workload.reader;
     const uint64_t batch = epoch.is_evaluation ? reader.batch_size_eval : reader.batch_size;
+    // In the order of time; at one moment a block begins before its steps, and ends after them.
+    std::vector<std::pair<DlioLevel, report::DlioLine>> lines;
+    const std::vector<report::DlioLine> blocks = report::dlio_epoch_lines(so_far, epoch);
+    if (!blocks.empty()) lines.emplace_back(DlioLevel::kOutput, blocks.front());
     for (size_t rank = 0; rank < epoch.ranks.size() && output_.shows(DlioLevel::kInfo); ++rank)
-      write(report::dlio_step_lines(epoch, rank, batch), started_, DlioLevel::kInfo);
-    write(report::dlio_epoch_lines(so_far, epoch), started_);
+      for (const report::DlioLine& line : report::dlio_step_lines(epoch, rank, batch))
+        lines.emplace_back(DlioLevel::kInfo, line);
+    for (size_t i = 1; i < blocks.size(); ++i) lines.emplace_back(DlioLevel::kOutput, blocks[i]);
+    std::stable_sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+      return a.second.seconds < b.second.seconds;
+    });
+    for (const auto& [level, line] : lines) write({line}, started_, level);
   }
 
   // As with `forebay run`, an interrupted run ends here, and one that failed in several processes.

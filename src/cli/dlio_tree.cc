@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "workload/workload.h"
 
 namespace forebay::cli {
 namespace {
@@ -92,7 +93,7 @@ Status DlioTree::lay(std::string_view path, const Node& value, int document) {
       if (node->kind == Node::Kind::kNull) *node = empty_map();
       if (node->kind != Node::Kind::kMap)
         return fail(ErrorCode::kInvalidArgument, "'{}' is {}, and has no keys of its own", so_far,
-                    node->flow_text());
+                    workload::is_secret_path(so_far) ? "***" : node->flow_text());
       node = &make_child(*node, part);
       so_far = joined(so_far, part);
     }

@@ -1,6 +1,7 @@
 // forebay list: what there is to choose from.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -51,8 +52,10 @@ std::vector<Entry> entries(std::string_view what) {
 
 std::string as_text(const std::vector<Entry>& list) {
   std::string text;
+  size_t width = 20;
+  for (const Entry& entry : list) width = std::max(width, entry.name.size());
   for (const Entry& entry : list) {
-    text += fmt::format("{:<20} {}\n", entry.name, entry.summary);
+    text += fmt::format("{:<{}} {}\n", entry.name, width, entry.summary);
     for (const auto& [option, help] : entry.options)
       text += fmt::format("    {:<24} {}\n", option, help);
   }

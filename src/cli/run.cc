@@ -1,4 +1,5 @@
 // forebay run: emulates a training job's I/O.
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -14,6 +15,7 @@
 #include "cli/workload_arguments.h"
 #include "dataset/generator.h"
 #include "emulate/data_source.h"
+#include "emulate/data_store.h"
 #include "emulate/find_max.h"
 #include "emulate/rules.h"
 #include "emulate/runner.h"
@@ -152,21 +154,36 @@ class Console : public emulate::Observer {
   int accelerators_ = 1;
 };
 
+// The store that reads `place`: what was asked for, or what the workload and the place imply.
+Result<std::string> store_spec(const Arguments& arguments, const workload::Workload& workload,
+                               const std::string& place) {
+  const std::string given = *arguments.get("--storage");
+  const bool is_given = arguments.has("--storage");
+  if (emulate::is_synthetic(workload)) {
+    if (!is_given) return emulate::synthetic_store(workload);
+    return fail(ErrorCode::kInvalidArgument,
+                "--storage {}: nothing is read with reader.data_loader = synthetic", given);
+  }
+  if (emulate::is_object_place(place)) {
+    if (!is_given) return std::string("s3");
+    static constexpr std::array<std::string_view, 3> kElsewhere{"local", "memory", "null"};
+    const std::string_view name = std::string_view(given).substr(0, given.find(':'));
+    if (std::find(kElsewhere.begin(), kElsewhere.end(), name) != kElsewhere.end())
+      return fail(ErrorCode::kInvalidArgument,
+                  "--storage {}: {} is an object store, which s3, slow and faulty read", given,
+                  place);
+    return given;
+  }
+  return workload.reader.odirect && !is_given ? "direct" : given;
+}
+
 }  // namespace
 
 Result<emulate::RunOptions> read_run_options(const Arguments& arguments,
                                              const workload::Resolved& resolved) {
   emulate::RunOptions options;
   options.data = FB_TRY(data_folder(arguments, resolved));
-  options.storage = *arguments.get("--storage");
-  if (resolved.workload.reader.odirect && !arguments.has("--storage")) options.storage = "direct";
-  if (emulate::is_synthetic(resolved.workload)) {
-    if (arguments.has("--storage"))
-      return fail(ErrorCode::kInvalidArgument,
-                  "--storage {}: nothing is read with reader.data_loader = synthetic",
-                  options.storage);
-    options.storage = emulate::synthetic_store(resolved.workload);
-  }
+  options.storage = FB_TRY(store_spec(arguments, resolved.workload, options.data));
   options.accelerators =
       static_cast<int>(FB_TRY(arguments.integer("--accelerators", 1, kAcceleratorsMax)));
   options.barrier = !arguments.has("--no-barrier");
@@ -174,6 +191,7 @@ Result<emulate::RunOptions> read_run_options(const Arguments& arguments,
   options.cache = *arguments.get("--cache");
   if (resolved.compat == workload::Compat::kMlpsV3) {  // what that program always does
     const bool is_mounted = resolved.workload.storage.storage_type.ends_with("_fs") &&
+                            !emulate::is_object_place(options.data) &&
                             !emulate::is_synthetic(resolved.workload);
     if (!arguments.has("--payload")) options.payload = "bytes";
     if (!arguments.has("--cache") && is_mounted) options.cache = "cold";
@@ -211,6 +229,7 @@ class RunConsole : public Console {
       : Console(arguments.has("--quiet") || !speaks(*request.world), !arguments.has("--json")),
         request_(request),
         trace_(trace),
+        trace_path_(arguments.get("--trace").value_or("")),
         deadline_(deadline),
         is_json_(arguments.has("--json")) {}
 
@@ -237,12 +256,16 @@ class RunConsole : public Console {
     if (trace_ != nullptr && request_.recorder->dropped() > 0)
       talk(fmt::format("forebay: the trace is incomplete: {} events did not fit\n",
                        request_.recorder->dropped()));
-    FB_TRY(print(is_json_ ? report::to_json(result) : report::run_summary(result, stdout_style())));
+    std::string text =
+        is_json_ ? report::to_json(result) : report::run_summary(result, stdout_style());
+    if (trace_ != nullptr && !is_json_) text += fmt::format("{:<12}{}\n", "trace in", trace_path_);
+    FB_TRY(print(text));
     return written;
   }
 
   const emulate::RunRequest& request_;
   LateFile* const trace_;
+  const std::string trace_path_;
   StopDeadline& deadline_;
   const bool is_json_;
   Status written_;
@@ -383,6 +406,11 @@ Result<int> run(const Arguments& arguments) {
     if (world.size() > 1)
       for (std::string* text : {&request.command, &request.next_base})
         *text = fmt::format("mpirun -np {} {}", world.size(), *text);
+    // Processes that were started with different words have no one command.
+    const std::vector<std::string> commands =
+        FB_TRY(world.gather(request.command, signal.token()));
+    for (const std::string& other : commands)
+      if (other != request.command) request.next_base.clear();
     return run_here(arguments, std::move(request), signal.token());
   });
 }

@@ -46,9 +46,34 @@ constexpr std::array<std::string_view, 2> kExamples{
 
 std::string note_on(const workload::Workload& workload, emulate::RuleSet rules) {
   const emulate::RuledWorkload* ruled = emulate::find_ruled_workload(rules, workload.name);
-  if (ruled == nullptr)
+  if (ruled == nullptr) {
+    const emulate::RuleSet other = rules == emulate::RuleSet::kMlperfV2
+                                       ? emulate::RuleSet::kMlperfV3
+                                       : emulate::RuleSet::kMlperfV2;
+    if (emulate::find_ruled_workload(other, workload.name) != nullptr)
+      return fmt::format("they do not know this workload; --rules {} does",
+                         emulate::rule_set_name(other));
     return fmt::format("they do not know this workload, only {}", emulate::ruled_workloads(rules));
+  }
   return ruled->is_closed ? "" : "this workload is for the open division";
+}
+
+Result<uint64_t> host_memory(const Arguments& arguments) {
+  constexpr std::string_view kFlag = "--host-memory";
+  if (!arguments.has(kFlag)) return sys::host().memory_bytes;
+  const uint64_t bytes = FB_TRY(arguments.bytes(kFlag, 1, 1ULL << 50));
+  if (bytes >= 1ULL << 30) return bytes;
+  return fail(ErrorCode::kInvalidArgument,
+              "{} {}: is less than 1 GiB; give the unit, for example 256GiB", kFlag,
+              *arguments.get(kFlag));
+}
+
+// What makes the data of that very question, but for its size.
+std::string generate_command(const Arguments& arguments) {
+  static constexpr std::array<std::string_view, 5> kOthers{"--accelerators", "--hosts",
+                                                           "--host-memory", "--rules", "--json"};
+  const std::string asked = command_line(arguments, kOthers);
+  return "forebay generate" + asked.substr(std::string_view("forebay size").size());
 }
 
 Result<int> run(const Arguments& arguments) {
@@ -63,9 +88,8 @@ Result<int> run(const Arguments& arguments) {
   question.accelerators =
       static_cast<uint64_t>(FB_TRY(arguments.integer("--accelerators", 1, kMost)));
   question.hosts = static_cast<uint64_t>(FB_TRY(arguments.integer("--hosts", 1, kMost)));
-  question.host_memory_bytes = arguments.has("--host-memory")
-                                   ? FB_TRY(arguments.bytes("--host-memory", 1, 1ULL << 50))
-                                   : sys::host().memory_bytes;
+  question.host_memory_bytes = FB_TRY(host_memory(arguments));
+  question.generate_command = generate_command(arguments);
   question.samples_per_file = workload.dataset.num_samples_per_file;
   // One of the flag's choices.
   const emulate::RuleSet rules = *emulate::rule_set_from_name(*arguments.get("--rules"));

@@ -105,6 +105,35 @@ std::string first_problem(const dataset::Index& index) {
              : fmt::format(" (left out: {}: {})", problems[0].path, problems[0].reason);
 }
 
+// As a shell has to be told.
+std::string quoted(std::string word) {
+  const bool is_plain = word.find_first_of(" \t\n'\"\\$&|;<>()*?{}[]#!`~") == std::string::npos;
+  if (is_plain && !word.empty()) return word;
+  for (size_t at = word.find('\''); at != std::string::npos; at = word.find('\'', at + 4))
+    word.replace(at, 1, "'\\''");
+  return "'" + word + "'";
+}
+
+// The command that makes the data of this workload as it was asked for: its file or built-in, and
+// what was said about the data set on top.
+std::string making_command(const workload::Resolved& resolved, const std::string& root) {
+  std::string source = resolved.workload.name, keys;
+  for (const workload::Setting& setting : resolved.settings) {
+    constexpr std::string_view kFile = "file ", kBuiltin = "built-in ";
+    const std::string& origin = setting.origin;
+    if (origin.starts_with(kFile))
+      source = origin.substr(kFile.size(), origin.rfind(':') - kFile.size());
+    else if (origin.starts_with(kBuiltin))
+      source = origin.substr(kBuiltin.size());
+    else if (origin.starts_with("override") && setting.key.starts_with("dataset."))
+      keys += " " + quoted(setting.key + "=" + setting.value);
+  }
+  std::string command = "forebay generate " + quoted(source) + keys + " --data " + quoted(root);
+  if (resolved.compat != workload::Compat::kDlioMain)
+    command += fmt::format(" --compat {}", workload::compat_name(resolved.compat));
+  return command;
+}
+
 Status check_file_count(const workload::Resolved& resolved, std::optional<uint64_t> asked,
                         const dataset::Index& index, const std::string& split,
                         const std::string& root, bool skip_bad_files) {
@@ -115,11 +144,10 @@ Status check_file_count(const workload::Resolved& resolved, std::optional<uint64
   // Files that cannot be used and may be skipped are no reason to refuse the others.
   if (skip_bad_files && index.file_count() + index.summary().bad_file_count >= wanted) return {};
   return fail(ErrorCode::kNotFound,
-              "{} is {}, but {} has {} {} file{} for {}{}: generate the rest (forebay generate {} "
-              "--data {}), or set {}={}",
+              "{} is {}, but {} has {} {} file{} for {}{}: generate the rest ({}), or set {}={}",
               key, wanted, root, index.file_count(), index.format().name,
               index.file_count() == 1 ? "" : "s", is_train ? "training" : "evaluation",
-              first_problem(index), resolved.workload.name, root, key, index.file_count());
+              first_problem(index), making_command(resolved, root), key, index.file_count());
 }
 
 std::string describe_units(const dataset::Index& index) {
@@ -298,11 +326,13 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
   options.stop = std::move(stop);
   options.threads = static_cast<int>(workload.dataset.listing_threads);
   Result<std::unique_ptr<dataset::Index>> index = dataset::Index::open(store, options);
-  if (!index.ok() && index.error().code == ErrorCode::kNotFound)
-    return fail(ErrorCode::kNotFound,
-                "{}; name another folder or dataset.format, or make data: forebay generate {} "
-                "--data {}",
-                index.error().message, workload.name, root);
+  if (!index.ok() && index.error().code == ErrorCode::kNotFound) {
+    const std::string& why = index.error().message;
+    if (why.find("NoSuchBucket") != std::string::npos)
+      return fail(ErrorCode::kNotFound, "{}; create the bucket, or name another one", why);
+    return fail(ErrorCode::kNotFound, "{}; name another folder or dataset.format, or make data: {}",
+                why, making_command(resolved, root));
+  }
   source.index = FB_TRY(std::move(index));
   FB_TRY(check_file_count(resolved, wanted, *source.index, split, root, skip_bad_files));
   dataset::OrderOptions order = choose_order(workload, *source.index);

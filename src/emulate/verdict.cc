@@ -13,6 +13,8 @@ constexpr double kClientBusy = 0.85;
 constexpr double kMostlyCached = 0.5;
 // Stalls below this share of the time limit nothing worth naming.
 constexpr double kNoticeable = 0.01;
+// Waiting for idle CPUs for less than this share of the time is what any program does.
+constexpr double kSmallOverhead = 0.05;
 // With more bad samples than this, the run did not do the workload's reading.
 constexpr double kBadSharePasses = 0.01;
 
@@ -70,14 +72,16 @@ void name_the_limit(const RunResult& result, Verdict& verdict) {
   if (total <= 0) return;
   const double stall = std::max({split.fetch, split.decode, split.sync, split.other});
   verdict.limit_evidence = evidence(result, total);
-  if (stall / total < kNoticeable) {
+  const bool is_own_overhead = stall == split.decode || stall == split.other;
+  const bool is_small =
+      is_own_overhead && stall / total < kSmallOverhead && busiest_cpu_share(result) < kClientBusy;
+  if (stall / total < kNoticeable || is_small) {
     verdict.limited_by = split.checkpoint / total >= kNoticeable ? "checkpoint"
                          : split.compute > 0                     ? "compute"
                                                                  : "";
   } else if (stall == split.sync) {
     verdict.limited_by = "synchronisation";
-  } else if (stall == split.decode || stall == split.other ||
-             busiest_cpu_share(result) >= kClientBusy) {
+  } else if (is_own_overhead || busiest_cpu_share(result) >= kClientBusy) {
     verdict.limited_by = "client";
   } else if (result.cached_share.value && *result.cached_share.value >= kMostlyCached) {
     verdict.limited_by = "memory";
@@ -110,7 +114,7 @@ void count_fed(const RunResult& result, Verdict& verdict) {
 Verdict judge(const RunResult& result) {
   Verdict verdict;
   verdict.gate = result.resolved.workload.metric.au;
-  name_the_limit(result, verdict);
+  if (result.error.empty()) name_the_limit(result, verdict);  // else the error is the limit
   count_fed(result, verdict);
   if (!result.au.mean) {
     verdict.au = Figure::none(result.au.reason);

@@ -74,7 +74,7 @@ const char* word(Difference::Judgement judgement) {
     case Difference::Judgement::kUnknown:
       break;
   }
-  return "one value each: no spread to judge by";
+  return "single value";
 }
 
 }  // namespace

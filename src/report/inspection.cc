@@ -141,7 +141,8 @@ std::string maximum_text(const emulate::MaximumFound& found) {
                   found.stopped_by == "gate" ? ""
                   : found.stopped_by == "limit"
                       ? "; none failed up to --max-accelerators, more may be fed"
-                      : "; none failed, but the data set does not fill a step of more"));
+                      : "; none failed, but more leave no step to measure: raise "
+                        "dataset.num_files_train"));
 }
 
 std::string maximum_json(const emulate::MaximumFound& found) {

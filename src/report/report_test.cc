@@ -202,6 +202,71 @@ TEST(Verdict, AWaitForALateNeighbourIsBlamedOnWhatTheNeighbourWaitedFor) {
   EXPECT_NEAR(result.critical.fetch, 0.8, 1e-9);
 }
 
+emulate::RunResult passed(double compute, double fetch, double decode, double other) {
+  emulate::RunResult result = two_epochs();
+  for (emulate::EpochResult& epoch : result.epochs) {
+    epoch.ranks[0].split = {
+        .compute = compute, .fetch = fetch, .decode = decode, .other = other};
+    epoch.ranks[0].last = epoch.ranks[0].split;
+    epoch.ranks[0].compute_seconds = compute;
+    emulate::summarise_epoch(epoch, true, true);
+  }
+  emulate::summarise_run(result);
+  return result;
+}
+
+TEST(Verdict, ASmallOverheadOfAnIdleClientLimitsNothing) {
+  emulate::RunResult result = passed(0.986, 0, 0.002, 0.012);
+  EXPECT_EQ(emulate::judge(result).limited_by, "compute");
+  result.cpu_seconds = 0.95 * result.wall_seconds * result.host.cpu_count;
+  EXPECT_EQ(emulate::judge(result).limited_by, "client");
+  EXPECT_EQ(emulate::judge(passed(0.8, 0, 0.2, 0)).limited_by, "client");
+}
+
+TEST(Verdict, ARunThatFailedIsLimitedByItsErrorAlone) {
+  emulate::RunResult result = passed(0.5, 0, 0, 0.5);
+  EXPECT_EQ(emulate::judge(result).limited_by, "client");
+  result.error = "the server went away";
+  EXPECT_EQ(emulate::judge(result).limited_by, "");
+}
+
+std::string next_of(emulate::RunResult result) {
+  result.next_base = "forebay run my.yaml";
+  result.verdict = emulate::judge(result);
+  const std::string text = run_summary(result, {});
+  const size_t at = text.find("\nnext ");
+  return at == std::string::npos ? "" : text.substr(at + 1);
+}
+
+TEST(Text, NextAsksAboutDecodingOnlyWhereDecodingWasWaitedFor) {
+  EXPECT_THAT(next_of(passed(0.5, 0, 0.5, 0)), HasSubstr("--payload bytes"));
+  EXPECT_EQ(next_of(passed(0.5, 0, 0.1, 0.4)), "");
+  emulate::RunResult stopped = passed(0.5, 0, 0.5, 0);
+  stopped.is_interrupted = true;
+  EXPECT_EQ(next_of(stopped), "");
+}
+
+TEST(Text, NextOfARunWithoutAMeasuredStepExcludesNone) {
+  emulate::RunResult result = two_epochs();
+  result.au = {};
+  result.au.reason = "every step is excluded";
+  EXPECT_THAT(next_of(result), HasSubstr("output.metric.exclude_start_steps=0"));
+  result.resolved.workload.output.exclude_start_steps = 0;
+  EXPECT_EQ(next_of(result), "");
+}
+
+TEST(Text, AnObjectStoreIsNamedWithItsServerAndItsRetries) {
+  emulate::RunResult result = two_epochs();
+  result.read_retries = 3;
+  EXPECT_THAT(run_head(result, {}), HasSubstr("storage local\n"));
+  EXPECT_THAT(run_summary(result, {}), HasSubstr("stale handle"));
+  result.options.data = "s3://b/d";
+  result.options.storage = "s3";
+  result.store = "s3://b/d at http://127.0.0.1:9000";
+  EXPECT_THAT(run_head(result, {}), HasSubstr("storage s3 at http://127.0.0.1:9000\n"));
+  EXPECT_THAT(run_summary(result, {}), HasSubstr("3 S3 requests were tried again"));
+}
+
 TEST(DlioFiles, HostsAreListedAndShareTheData) {
   emulate::RunResult result = two_epochs();
   result.processes = 3;

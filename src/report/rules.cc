@@ -105,7 +105,7 @@ std::string size_text(const SizeQuestion& question, const RequiredSize& size) {
   }
   std::string keys = fmt::format("dataset.num_files_train={}", size.files);
   if (size.subfolders > 0) keys += fmt::format(" dataset.num_subfolders_train={}", size.subfolders);
-  return text + row("next", fmt::format("forebay generate {} {}", question.workload, keys));
+  return text + row("next", fmt::format("{} {} --data DIR", question.generate_command, keys));
 }
 
 std::string size_json(const SizeQuestion& question, const RequiredSize& size) {

@@ -22,6 +22,7 @@ std::string rules_text(const emulate::RulesReport& report);
 // What a data set for this workload needs on these hosts.
 struct SizeQuestion {
   std::string workload;
+  std::string generate_command;                                 // "forebay generate my.yaml"
   std::string rules;                                            // "mlperf-v2.0"
   uint64_t accelerators = 1, hosts = 1, host_memory_bytes = 0;  // accelerators of one host
   uint64_t samples_per_file = 1;

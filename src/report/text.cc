@@ -187,6 +187,17 @@ std::string hosts_text(const RunResult& result) {
   return text;
 }
 
+bool is_object_store(const RunResult& result) {
+  return result.options.data.starts_with("s3://");
+}
+
+std::string retries_text(const RunResult& result) {
+  if (is_object_store(result))
+    return fmt::format("{} S3 requests were tried again", result.read_retries);
+  return fmt::format("{} reads were begun again after an I/O error or a stale handle",
+                     result.read_retries);
+}
+
 std::string checkpoint_text(const RunResult& result) {
   const auto& first = result.checkpoints.front();
   return fmt::format("{} of {} each, {} (mean), {}", result.checkpoints.size(),
@@ -208,22 +219,47 @@ std::string bad_text(const RunResult& result, TextStyle style) {
   return text;
 }
 
+bool is_decoding(const emulate::CriticalSplit& split) {
+  return split.decode > 0 && split.decode >= std::max({split.fetch, split.sync, split.other});
+}
+
+// Where no step was left to measure; "" when something else is missing.
+std::string next_that_measures(const RunResult& result, const std::string& command) {
+  const workload::Workload& workload = result.resolved.workload;
+  if (workload.train.computation_time.mean() <= 0 || result.epochs.empty()) return "";
+  const bool excludes =
+      workload.output.exclude_start_steps > 0 || workload.output.exclude_end_steps > 0;
+  if (!excludes) return "";
+  return fmt::format(
+      "{} output.metric.exclude_start_steps=0 output.metric.exclude_end_steps=0   (or more files: "
+      "dataset.num_files_train)",
+      command);
+}
+
 // The command that answers the question this result leaves open.
 std::string next_text(const RunResult& result) {
   const Verdict& verdict = result.verdict;
-  if (!result.error.empty() || result.next_base.empty()) return "";
+  if (!result.error.empty() || result.is_interrupted || result.next_base.empty()) return "";
   const std::string payload =
       result.options.payload == "bytes" ? " --payload bytes" : std::string();
   if (verdict.outcome == Verdict::Outcome::kPass)
     return result.next_base + payload + " --find-max-accelerators";
   const std::string same = fmt::format("{} --accelerators {}", result.next_base,
                                        result.options.accelerators / result.processes);
-  if (verdict.limited_by == "client" && payload.empty())
+  if (!result.au.mean) return next_that_measures(result, same + payload);
+  if (verdict.limited_by == "client" && payload.empty() && is_decoding(result.critical))
     return same + " --payload bytes   (is it the decoding?)";
   if (verdict.limited_by == "storage" || verdict.limited_by == "memory")
     return fmt::format("{}{} reader.read_threads={}   (more reads in flight)", same, payload,
                        2 * std::max<uint64_t>(1, result.resolved.workload.reader.read_threads));
   return "";
+}
+
+// "local", "s3 at http://127.0.0.1:9000": of an object store, where its server is too.
+std::string storage_text(const RunResult& result) {
+  const size_t at = result.store.rfind(" at ");
+  if (!is_object_store(result) || at == std::string::npos) return result.options.storage;
+  return result.options.storage + result.store.substr(at);
 }
 
 }  // namespace
@@ -237,7 +273,7 @@ std::string run_head(const RunResult& result, TextStyle style) {
       plural(static_cast<uint64_t>(result.options.accelerators), "accelerator") + " emulated" +
           (result.processes > 1 ? fmt::format(" by {} processes", result.processes) : ""),
       result.resolved.workload.reader.batch_size, result.options.cache, result.options.payload,
-      result.options.storage);
+      storage_text(result));
   for (const std::string& warning : result.warnings)
     text += paint(style, kYellow, "note") + "    " + warning + "\n";
   return text;
@@ -310,9 +346,7 @@ std::string run_summary(const RunResult& result, TextStyle style) {
   text += hosts_text(result);
   if (!result.checkpoints.empty()) text += row("checkpoints", checkpoint_text(result));
   if (result.read_retries > 0)
-    text +=
-        row("retries", fmt::format("{} reads were begun again after an I/O error or a stale handle",
-                                   result.read_retries));
+    text += row("retries", retries_text(result));
   if (result.bad_count > 0) text += bad_text(result, style);
   if (!result.options.out.empty()) text += row("written to", result.options.out);
   if (const std::string next = next_text(result); !next.empty()) text += row("next", next);

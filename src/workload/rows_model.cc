@@ -12,7 +12,6 @@ constexpr std::string_view kShardedLater =
     "sharded model states come with a later version; model.model_size_bytes sets the bytes that "
     "are "
     "saved";
-constexpr std::string_view kObjectStoreOnly = "only object stores use it";
 constexpr Limits kTransformerLimits{.low = 1, .high = 1e9};
 
 constexpr Row kRows[] = {
@@ -260,14 +259,14 @@ constexpr Row kRows[] = {
      .fallback = "\"\"",
      .help = "Scheme of object addresses.",
      .support = Support::kNoEffect,
-     .reason = kObjectStoreOnly},
+     .reason = "addresses are s3://BUCKET/PREFIX whatever it says"},
     {.key = "storage.storage_options.prefetch_window",
      .type = Type::kOptionalCount,
      .limits = {.low = 0, .high = 1e9},
      .fallback = "-1",
      .help = "Objects that are requested ahead.",
      .support = Support::kNoEffect,
-     .reason = kObjectStoreOnly},
+     .reason = "reader.prefetch_size and reader.read_threads say how far reads run ahead"},
     {.key = "storage.storage_library",
      .type = Type::kChoice,
      .limits = {.choices = "none s3dlio minio s3torchconnector direct"},

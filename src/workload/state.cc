@@ -170,18 +170,6 @@ Status State::apply_document(const Node& root, const Source& source) {
               source.label);
 }
 
-std::string shown_override(std::string_view text) {
-  const size_t equals = text.find('=');
-  if (equals == std::string_view::npos) return std::string(text);
-  // Anywhere in what is set: "storage={storage_options: {secret_access_key: ...}}" too.
-  for (const Row* row : all_rows()) {
-    const std::string_view name = row->key.substr(row->key.rfind('.') + 1);
-    if (row->is_secret && text.find(name) != std::string_view::npos)
-      return std::string(text.substr(0, equals)) + "=***";
-  }
-  return std::string(text);
-}
-
 Status State::apply_override(std::string_view text, size_t number) {
   ++layer_;
   const Source source{.label = fmt::format("override {}", number),

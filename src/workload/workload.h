@@ -211,8 +211,10 @@ struct Layer {
 Result<Resolved> resolve_layers(std::string_view name, const std::vector<Layer>& layers,
                                 const ResolveOptions& options = {});
 
-// The override as it may be shown: the value of a secret key is replaced by ***.
-std::string shown_override(std::string_view text);
+// --- What may be shown: values of secret keys are replaced by *** ---
+std::string shown_override(std::string_view text);  // "storage.storage_options.access_key_id=***"
+void hide_secrets(Node& node);
+bool is_secret_path(std::string_view path);  // its value is not to be shown
 
 // The resolved workload as YAML that resolve() reads back to the same value, origins as comments.
 std::string to_yaml(const Resolved& resolved);

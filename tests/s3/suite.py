@@ -262,6 +262,11 @@ class Suite:
                 need(epoch["samples"] == remote["samples"], f"{name}: {epoch['samples']} samples")
                 need(2 * epoch["file_bytes"] > remote["bytes"], f"{name}: too few bytes")
 
+    def case_a_run_as_mlperf_storage_v3_reads_the_bucket(self):
+        text = self.good("run", "demo", *self.DEMO, *self.QUICK, "--data", "s3://data/gen", "--out",
+                         "v3", "--compat", "mlps-v3.0")
+        need("cache as-is" in text and f"storage s3 at {self.server.endpoint}" in text, text)
+
     def case_a_workload_says_where_and_with_which_key(self):
         with open(os.path.join(self.work, "w.yaml"), "w") as file:
             file.write(f"""
@@ -290,6 +295,38 @@ storage:
                   **nothing)
         command = self.result("r4")["command"]
         need("secret_access_key=***" in command, f"the key is not masked: {command}")
+
+    # check_secrets looks at all that these calls leave behind.
+    def case_dlio_benchmark_shows_no_key(self):
+        nothing = dict(AWS_ACCESS_KEY_ID=None, AWS_SECRET_ACCESS_KEY=None, AWS_ENDPOINT_URL=None)
+        folder = os.path.join(self.work, "dlio-workloads")
+        os.makedirs(os.path.join(folder, "workload"), exist_ok=True)
+        shutil.copy(os.path.join(self.work, "w.yaml"),
+                    os.path.join(folder, "workload/keyed.yaml"))
+        self.dlio("workload=keyed", f"--config-dir={folder}", "++hydra.run.dir=d1", **nothing)
+        self.dlio("workload=keyed", f"--config-dir={folder}", "--cfg", "all", **nothing)
+        options = "++workload.storage.storage_options"
+        plain = f"{options}.secret_access_key={self.server.secret}"
+        quoted = f"{options}.secret_access_key='{self.server.secret}'"
+        whole = (f"{options}={{access_key_id: {self.server.key}, "
+                 f"secret_access_key: '{self.server.secret}'}}")
+        for number, word in enumerate((plain, quoted, whole)):
+            out = f"d{number + 2}"
+            self.dlio("workload=keyed", f"--config-dir={folder}", f"++hydra.run.dir={out}", word,
+                      **nothing)
+            need("***" in self.result(out)["command"], "the key is not masked")
+            for name in ("config", "overrides", "hydra"):
+                with open(os.path.join(self.work, out, f".hydra/{name}.yaml")) as file:
+                    need("***" in file.read(), f"{name}.yaml of {word}")
+
+    def dlio(self, *words, **changes):
+        program = os.path.join(os.path.dirname(self.forebay), "dlio_benchmark")
+        done = subprocess.run([program, *words], cwd=self.work, text=True, check=False,
+                              env=self.environment(**changes), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=DEADLINE_SECONDS)
+        self.texts.append(done.stdout)
+        need(done.returncode == 0, f"{' '.join(words)}: exit {done.returncode}: {done.stdout}")
 
     def case_profiles_are_read(self):
         os.makedirs(os.path.join(self.work, ".aws"), exist_ok=True)
@@ -352,6 +389,9 @@ storage:
         self.refused(["is a secret"], "run", "demo", "--data", "s3://data/gen", "--storage",
                      "s3:secret_access_key=hunter2hunter2")
         self.refused(["page cache"], "run", "demo", "--data", "s3://data/gen", "--cache", "cold")
+        self.refused(["create the bucket"], "run", "demo", "--data", "s3://missing/x")
+        self.refused(["--storage local: s3://data/gen is an object store"], "run", "demo",
+                     "--data", "s3://data/gen", "--storage", "local")
         if not self.server.checks_signatures:
             return
         self.refused(["SignatureDoesNotMatch", "secret key right"], "inspect", "s3://data/gen",
@@ -416,9 +456,13 @@ storage:
             self.server.secret != self.server.key else []
         secrets += ["hunter2hunter2"]
         texts = list(self.texts)
-        for path in glob.glob(os.path.join(self.work, "**"), recursive=True):
-            inside = os.path.relpath(path, self.work).split(os.sep)[0]
-            if os.path.isfile(path) and inside not in ("w.yaml", "ceph", "s3rver"):
+        ours = ("w.yaml", "dlio-workloads", "ceph", "s3rver", ".aws")
+        for folder, _, names in os.walk(self.work):  # .hydra too
+            inside = os.path.relpath(folder, self.work).split(os.sep)[0]
+            for name in names:
+                path = os.path.join(folder, name)
+                if name in ours or inside in ours:
+                    continue
                 with open(path, "rb") as file:
                     texts.append(file.read().decode(errors="replace"))
         for text in texts:
