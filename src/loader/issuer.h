@@ -1,4 +1,4 @@
-// The thread that walks the order, issues reads within the bounds and takes their completions.
+// The thread that walks the order and places what it asks for into fetches, within the bounds.
 // Private to the loader.
 //
 // Runs on a thread of its own; release() and wake() may be called from any thread.
@@ -16,6 +16,8 @@
 #include "loader/decode_pool.h"
 #include "loader/fetch.h"
 #include "loader/flow.h"
+#include "loader/landing.h"
+#include "loader/reads_in_flight.h"
 #include "loader/sample_cache.h"
 #include "loader/unit.h"
 #include "storage/store.h"
@@ -51,25 +53,18 @@ class Issuer {
   bool join_last(const Target& target, uint32_t file);
   bool join_unit(const Target& target, const dataset::SampleLocation& where);
   bool take_from_memory(const Target& target, const dataset::SampleLocation& where);
-  void keep_in_memory(const Fetch& fetch);
   bool window_has_room(uint64_t bytes);
   std::unique_ptr<Fetch> make_fetch(const Target& target, const dataset::SampleLocation& where);
   // False when the record is larger than record_bytes_max; its targets have failed then.
   bool equip(Fetch& fetch);
   bool needs_buffer(const Fetch& fetch) const;
   void submit_open();
-  void submit_ready();
   void submit(std::unique_ptr<Fetch> fetch);
-  void plan_reads(Fetch& fetch);
-  void handle(storage::Completion& completion);
+  void end(std::unique_ptr<Fetch> fetch);
   void land(std::unique_ptr<Fetch> fetch);
   // False when the bytes are not good, or not enough.
   bool pass_check(std::unique_ptr<Fetch>& fetch);
-  void land_unit(std::unique_ptr<Fetch> fetch);
   void hand_out_late();
-  void hand_out(const std::shared_ptr<Unit>& unit);
-  void fail_targets(const Fetch& fetch, const Error& error);
-  void finish_without_decoding(const Fetch& fetch);
 
   const dataset::Index& index_;
   const dataset::Order& order_;
@@ -77,8 +72,7 @@ class Issuer {
   Flow& flow_;
   UnitCache& units_;
   BufferPool& buffers_;
-  std::unique_ptr<storage::ReadQueue> queue_;
-  DecodePool* pool_ = nullptr;
+  Landing landing_;
 
   // --- the issuing thread's own ---
   std::unique_ptr<formats::Reader> reader_;  // makes stream checks
@@ -87,25 +81,19 @@ class Issuer {
   int unsupported_checks_ = 0;                // in a row: such files are better read whole at once
   std::deque<std::unique_ptr<Fetch>> again_;  // to be read once more, into a buffer
   BatchState* filling_ = nullptr;
-  uint32_t next_slot_ = 0, slots_to_fill_ = 0;     // of the batch being filled
-  std::vector<uint64_t> wanted_;                   // samples of a batch, while it is set up
-  std::unique_ptr<Fetch> open_;                    // neighbours may still join it
-  std::vector<std::unique_ptr<Fetch>> in_flight_;  // by id
-  std::vector<uint32_t> free_ids_;
-  size_t in_flight_count_ = 0;
-  std::vector<storage::Read> to_submit_;
-  uint64_t epoch_ = 0;                       // of the batch that was begun last
-  std::shared_ptr<Unit> last_unit_;          // most samples follow one of the same unit
-  std::vector<std::shared_ptr<Unit>> late_;  // units with targets to hand out
+  uint32_t next_slot_ = 0, slots_to_fill_ = 0;  // of the batch being filled
+  std::vector<uint64_t> wanted_;                // samples of a batch, while it is set up
+  std::unique_ptr<Fetch> open_;                 // neighbours may still join it
+  uint64_t epoch_ = 0;                          // of the batch that was begun last
+  std::shared_ptr<Unit> last_unit_;             // most samples follow one of the same unit
+  std::vector<std::shared_ptr<Unit>> late_;     // units with targets to hand out
 
   // Bytes between issue and decoded. Sequentially consistent with is_window_full_: either the
   // issuer sees a release() or that release() sees the flag and wakes the issuer.
   std::atomic<uint64_t> window_bytes_{0};
   std::atomic<bool> is_window_full_{false};
 
-  mutable base::Mutex stats_mutex_;
-  EngineStats stats_ FB_GUARDED_BY(stats_mutex_);
-  trace::Histogram read_ns_ FB_GUARDED_BY(stats_mutex_);
+  ReadsInFlight reads_;  // they end before what they use
   std::jthread thread_;
 };
 
