@@ -351,7 +351,9 @@ TEST_F(Runs, InspectCountsABadRecordAmongTheProblems) {
   file << "damage";
   file.close();
   std::ofstream(folder_ + "/train/empty.npz");
-  const auto found = inspect(folder_, {.check_all = true}, [](uint64_t, uint64_t) {}, {});
+  InspectionOptions options;
+  options.check_all = true;
+  const auto found = inspect(folder_, options, [](uint64_t, uint64_t) {}, {});
   ASSERT_TRUE(found.ok()) << found.error().message;
   EXPECT_EQ(found->bad_count, 2u);
   EXPECT_EQ(found->problem_count, 2u);

@@ -219,8 +219,10 @@ TEST(CompressedCsv, OfOneSampleAFileIsReadOnceButForOneFile) {
     ASSERT_TRUE(f->write(*writer, store->capabilities().can_patch, file).ok());
     ASSERT_TRUE(writer->publish().ok());
   }
-  const auto index =
-      std::move(dataset::Index::open(*store, {.format = f, .samples_per_file = 1})).value();
+  dataset::IndexOptions index_options;
+  index_options.format = f;
+  index_options.samples_per_file = 1;
+  const auto index = std::move(dataset::Index::open(*store, index_options)).value();
   const auto order = *dataset::Order::make({.sample_count = 24});
   EngineOptions options;
   options.batch_size = 4;
