@@ -202,7 +202,12 @@ Result<Discovery> discover(storage::Store& store, const IndexOptions& options,
   found.stray_count = strays.size();
   for (storage::Skipped& skipped : listing.skipped)
     problems.add(std::move(skipped.path), std::move(skipped.reason));
-  for (const size_t file : empties) problems.add(std::move(listing.files[file].path), "empty file");
+  ProblemList bad;
+  for (const size_t file : empties) {
+    bad.add(listing.files[file].path, "empty file");
+    problems.add(std::move(listing.files[file].path), "empty file");
+  }
+  found.empties = bad.first();
   for (const size_t file : strays)
     problems.add(std::move(listing.files[file].path), fmt::format("not {}", found.format->name));
   return found;

@@ -30,8 +30,9 @@ class ProblemList {
 
 struct Discovery {
   const formats::Format* format = nullptr;
-  FileTable files;           // in the order that samples are numbered
-  uint64_t empty_count = 0;  // files of 0 bytes, left out
+  FileTable files;                        // in the order that samples are numbered
+  uint64_t empty_count = 0;               // files of 0 bytes, left out
+  std::vector<storage::Skipped> empties;  // the first 100 of them
   uint64_t stray_count = 0;
   uint64_t files_beyond_max = 0;
 };

@@ -93,6 +93,16 @@ Status check_payload(const formats::FileSpec& spec) {
   return {};
 }
 
+// raw is no format of DLIO's: its records have the length asked for, not a square near it, so that
+// the same keys read what they made.
+void set_exact_record(const GeneratorOptions& options, formats::FileSpec& spec) {
+  if (options.format->name != "raw" || options.record_bytes_stdev > 0) return;
+  const auto bytes = static_cast<uint64_t>(options.record_bytes);
+  if (bytes % formats::element_bytes(spec.type) != 0) spec.type = formats::ElementType::kU8;
+  spec.rows = 1;
+  spec.columns = bytes / formats::element_bytes(spec.type);
+}
+
 // Two sides for each file. All draws come from one stream, file after file, train before valid.
 class SideSource {
  public:
@@ -132,6 +142,7 @@ Result<GeneratorPlan> plan_generation(const GeneratorOptions& options) {
       spec.seed = base::derive_seed(options.seed, plan.files.size());
       spec.rows = sides.next();
       spec.columns = sides.next();
+      set_exact_record(options, spec);
       FB_TRY(check_payload(spec));
       const uint64_t bytes = options.format->estimate_bytes(spec);
       if (bytes > kBytesMax - plan.bytes)

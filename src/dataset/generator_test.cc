@@ -38,6 +38,17 @@ Result<GeneratorProgress> generate_quietly(storage::Store& store, const Generato
   return generate(store, options, nullptr, std::stop_token());
 }
 
+TEST(GeneratorPlan, GivesRawRecordsExactlyTheirLength) {
+  GeneratorOptions options = small("raw", 2);
+  options.samples_per_file = 3;
+  options.record_bytes = 4000;
+  EXPECT_EQ(plan_generation(options).take().bytes, 2u * 3 * 4000);
+  options.common.type = formats::ElementType::kF64;
+  EXPECT_EQ(plan_generation(options).take().bytes, 2u * 3 * 4000);
+  options.record_bytes = 4001;
+  EXPECT_EQ(plan_generation(options).take().bytes, 2u * 3 * 4001);
+}
+
 TEST(GeneratorPlan, NamesFilesAsDlio) {
   EXPECT_THAT(paths(plan_generation(small("npz", 3, 1)).take()),
               ElementsAre("train/img_0_of_3.npz", "train/img_1_of_3.npz", "train/img_2_of_3.npz",

@@ -67,6 +67,7 @@ class Index::Impl {
   void summarise();
 
   ProblemList problems_;
+  ProblemList bad_;  // the files among them that nobody can use
 };
 
 IndexCache Index::Impl::read_cache(const IndexOptions& options) {
@@ -100,8 +101,10 @@ void Index::Impl::drop_files(const std::vector<std::pair<uint64_t, Error>>& bad_
                              std::vector<uint32_t>& layout_of_file) {
   if (bad_files.empty()) return;
   summary.bad_file_count += bad_files.size();
-  for (const auto& bad : bad_files)
+  for (const auto& bad : bad_files) {
     problems_.add(std::string(files.path(bad.first)), bad.second.message);
+    bad_.add(std::string(files.path(bad.first)), bad.second.message);
+  }
   FileTable kept;
   for (uint64_t i = 0; i < files.count(); ++i)
     if (layout_of_file[i] != LayoutSearch::kNoLayout) kept.add(files.info(i));
@@ -117,17 +120,20 @@ Status Index::Impl::find_samples(storage::Store& store, const IndexOptions& opti
   samples = std::move(layouts.samples());
   drop_files(layouts.bad_files(), layout_of_file);
   if (files.count() == 0)
-    return fail(ErrorCode::kCorruption, "none of {} files can be used; the first: {}",
-                layouts.bad_files().size(), layouts.bad_files().front().second.message);
+    return fail(layouts.bad_files().front().second.code,
+                "none of {} files can be used; the first: {}", layouts.bad_files().size(),
+                layouts.bad_files().front().second.message);
   FB_TRY(samples.assign(std::move(layout_of_file)));
   summary.from_cache = layouts.files_asked() == 0 && !layouts.is_uniform();
   if (layouts.files_asked() > 0 && !options.cache_path.empty()) write_cache(options);
 
   for (uint64_t i = 0; i < files.count(); ++i) {
     const uint64_t count = samples.of_file(i).sample_count;
-    if (options.samples_per_file > 0 && count != options.samples_per_file)
-      problems_.add(std::string(files.path(i)), fmt::format("holds {} samples, {} were expected",
-                                                            count, options.samples_per_file));
+    if (options.samples_per_file == 0 || count == options.samples_per_file) continue;
+    problems_.add(std::string(files.path(i)), fmt::format("holds {} samples, {} were expected",
+                                                          count, options.samples_per_file));
+    if (summary.other_count_files++ == 0)
+      summary.other_count_example = fmt::format("{} holds {}", files.path(i), count);
   }
   return {};
 }
@@ -144,6 +150,7 @@ void Index::Impl::summarise() {
   }
   fingerprint = hash;
   summary.problems = problems_.first();
+  summary.bad_files = bad_.first();
   summary.problem_count = problems_.count();
 }
 
@@ -156,6 +163,7 @@ Status Index::Impl::open(storage::Store& store, const IndexOptions& options) {
   format = found.format;
   files = std::move(found.files);
   summary.bad_file_count = found.empty_count;
+  for (storage::Skipped& empty : found.empties) bad_.add(empty.path, empty.reason);
   summary.stray_count = found.stray_count;
   summary.files_beyond_max = found.files_beyond_max;
   FB_TRY(find_samples(store, options));

@@ -51,9 +51,12 @@ struct IndexSummary {
   uint64_t problem_count = 0;
   uint64_t bad_file_count =
       0;  // of the problems: empty files, and those left out by skip_bad_files
-  uint64_t files_beyond_max = 0;  // of the right format, left out by files_max
-  bool from_cache = false;        // no file had to be opened: the cache knew them all
-  double seconds = 0;             // that discovery took
+  std::vector<storage::Skipped> bad_files;  // the first 100 of them
+  uint64_t other_count_files = 0;   // that hold another number of samples than samples_per_file
+  std::string other_count_example;  // "PATH holds 10": the first of them
+  uint64_t files_beyond_max = 0;    // of the right format, left out by files_max
+  bool from_cache = false;          // no file had to be opened: the cache knew them all
+  double seconds = 0;               // that discovery took
 };
 
 class Index {

@@ -285,6 +285,8 @@ TEST(Index, NamesFilesWithAnotherCountThanExpected) {
   const auto index = Index::open(store, options).take();
   EXPECT_EQ(index->sample_count(), 7u);
   EXPECT_THAT(index->summary().problems, ElementsAre(Problem("b.raw", "3 samples, 4")));
+  EXPECT_EQ(index->summary().other_count_files, 1u);
+  EXPECT_EQ(index->summary().other_count_example, "b.raw holds 3");
 }
 
 TEST(Index, FindsRecordsOfTfrecordFiles) {

@@ -65,7 +65,7 @@ std::string describe_order(const dataset::OrderOptions& options, const dataset::
 
 Result<const formats::Format*> format_of(const workload::Workload& workload) {
   const formats::Format* format =
-      formats::find_format(is_synthetic(workload) ? "raw" : workload.dataset.format);
+      formats::find_format(is_synthetic(workload) ? "synthetic" : workload.dataset.format);
   if (format == nullptr)
     return fail(ErrorCode::kUnsupported, "dataset.format = {}: this build has no such format",
                 workload.dataset.format);
@@ -95,6 +95,17 @@ std::optional<uint64_t> wanted_files(const workload::Resolved& resolved, bool is
     if (binds) return is_train ? data.num_files_train : data.num_files_eval;
   }
   return std::nullopt;
+}
+
+// The columns to read, or none for all. Like its file count, a built-in's table describes the data
+// set it generates: unless it leaves some out, it does not bind other folders.
+std::vector<std::string> wanted_columns(const workload::Resolved& resolved,
+                                        const std::vector<std::string>& columns) {
+  if (columns.size() < resolved.workload.dataset.parquet_columns.size()) return columns;
+  for (const workload::Setting& setting : resolved.settings)
+    if (setting.key == "dataset.parquet.columns" && setting.origin.starts_with("built-in"))
+      return {};
+  return columns;
 }
 
 // The first thing that was left out and could have been data, for a message.
@@ -250,18 +261,16 @@ formats::FormatOptions format_options(const workload::Workload& workload) {
   formats::FormatOptions options;
   options.samples_per_file = data.num_samples_per_file;
   options.record_bytes =
-      is_synthetic(workload) ? 1 : static_cast<uint64_t>(data.record_length_bytes);
+      is_synthetic(workload) ? 0 : static_cast<uint64_t>(data.record_length_bytes);
   for (const workload::ParquetColumn& column : data.parquet_columns)
     if (column.is_read) options.columns.push_back(column.name);
-  if (options.columns.size() == data.parquet_columns.size()) options.columns.clear();  // all
   return options;
 }
 
 std::string synthetic_store(const workload::Workload& workload) {
   const workload::Dataset& data = workload.dataset;
-  return fmt::format("null:files={},size={},deliver=nothing,name=img_{{i}}.raw",
-                     std::max(data.num_files_train, data.num_files_eval),
-                     data.num_samples_per_file);  // one byte a sample
+  return fmt::format("null:files={},size=1,deliver=nothing,name=img_{{i}}.synthetic",
+                     std::max(data.num_files_train, data.num_files_eval));
 }
 
 std::string describe_repeated_reads(const DataSource& source, uint64_t accelerators,
@@ -317,7 +326,8 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
     options.format = FB_TRY(format_of(workload));
   const formats::FormatOptions of_files = format_options(workload);
   options.samples_per_file = of_files.samples_per_file;
-  options.columns = of_files.columns;
+  if (options.format == nullptr || options.format->name == "parquet")
+    options.columns = wanted_columns(resolved, of_files.columns);
   if (options.format != nullptr && options.format->name == "raw")
     options.record_bytes = of_files.record_bytes;
   options.files_max = wanted.value_or(UINT64_MAX);
@@ -341,13 +351,20 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
   const dataset::Order made = FB_TRY(dataset::Order::make(order));
   source.order = std::make_unique<dataset::Order>(made);
   source.facts = facts_of(*source.index, *source.order, root, options.folder);
+  if (reads_nothing) source.facts.bytes = 0;  // the files exist only as a rule
   if (has_units(*source.index) && order.kind == dataset::OrderKind::kWindowed &&
       order.shuffle_within)
-    source.warnings.push_back(describe_units(*source.index) + ": they are shuffled " +
+    source.warnings.push_back(describe_units(*source.index) + ": " +
                               describe_order(order, *source.index));
   if (const uint64_t bad = source.index->summary().bad_file_count; bad > 0)
     source.warnings.push_back(fmt::format("{} file{} left out: samples cannot be found in {}", bad,
                                           bad == 1 ? "" : "s", bad == 1 ? "it" : "them"));
+  if (const auto& summary = source.index->summary();
+      summary.other_count_files > 0 && is_given(resolved, "dataset.num_samples_per_file"))
+    source.warnings.push_back(fmt::format(
+        "dataset.num_samples_per_file is {}, but {} of {} file{} other numbers of samples: {}",
+        of_files.samples_per_file, summary.other_count_files, summary.file_count,
+        summary.file_count == 1 ? " has" : "s have", summary.other_count_example));
   if (const uint64_t more = source.index->summary().files_beyond_max; more > 0)
     source.warnings.push_back(
         fmt::format("{} more {} files are not used: {} names the first {} in order of name{}", more,

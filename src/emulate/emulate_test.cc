@@ -28,10 +28,22 @@ class Runs : public testing::Test {
  protected:
   void generate(uint64_t train, uint64_t valid = 0, double bytes = 2000) {
     dataset::GeneratorOptions options;
-    options.format = formats::find_format("npz");
     options.files_train = train;
     options.files_valid = valid;
     options.record_bytes = bytes;
+    generate_files("npz", options);
+  }
+
+  void generate_format(std::string_view format, uint64_t files, uint64_t samples, double bytes) {
+    dataset::GeneratorOptions options;
+    options.files_train = files;
+    options.samples_per_file = samples;
+    options.record_bytes = bytes;
+    generate_files(format, options);
+  }
+
+  void generate_files(std::string_view format, dataset::GeneratorOptions options) {
+    options.format = formats::find_format(format);
     options.sync = false;
     auto store = std::move(storage::open_store("local", folder_)).value();
     const auto made = dataset::generate(*store, options, [](const auto&) {}, {});
@@ -324,10 +336,29 @@ TEST_F(Runs, InspectDescribesAndChecksAFolderAndAFile) {
   EXPECT_EQ(inspection->files, 7u);
   EXPECT_EQ(inspection->bad_count, 1u);
   EXPECT_EQ(inspection->problem_count, 2u);  // the stray file and the damaged one
+  EXPECT_THAT(inspection->bad, testing::ElementsAre(HasSubstr("img_5_of_8.npz")));
   const auto one = inspect(folder_ + "/train/img_0_of_8.npz", {}, [](uint64_t, uint64_t) {}, {});
   ASSERT_TRUE(one.ok()) << one.error().message;
   EXPECT_EQ(one->files, 1u);
   EXPECT_THAT(one->first_sample, HasSubstr("uint8"));
+}
+
+TEST_F(Runs, InspectCountsABadRecordAmongTheProblems) {
+  generate(8);
+  std::fstream file(folder_ + "/train/img_5_of_8.npz",
+                    std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(1000);
+  file << "damage";
+  file.close();
+  std::ofstream(folder_ + "/train/empty.npz");
+  InspectionOptions options;
+  options.check_all = true;
+  const auto found = inspect(folder_, options, [](uint64_t, uint64_t) {}, {});
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  EXPECT_EQ(found->bad_count, 2u);
+  EXPECT_EQ(found->problem_count, 2u);
+  EXPECT_THAT(found->bad, testing::UnorderedElementsAre(HasSubstr("empty.npz: empty file"),
+                                                        HasSubstr("img_5_of_8.npz")));
 }
 
 // --- arithmetic ---
@@ -405,9 +436,41 @@ TEST_F(Runs, ReadNothingWithTheSyntheticLoader) {
   EXPECT_EQ(result.error, "");
   ASSERT_EQ(result.epochs.size(), 2u);
   EXPECT_EQ(result.epochs[0].samples, 24u);
-  EXPECT_EQ(result.epochs[0].file_bytes, 24u);  // one byte stands for each sample
+  EXPECT_EQ(result.epochs[0].file_bytes, 0u);
+  EXPECT_EQ(result.dataset.bytes, 0u);
+  EXPECT_FALSE(result.cpu_seconds_per_gb.value.has_value());
   EXPECT_EQ(result.epochs[1].samples, 12u);
   EXPECT_FALSE(std::filesystem::exists(folder_));
+}
+
+TEST_F(Runs, ReadNothingOfSyntheticFiles) {
+  generate_format("synthetic", 8, 1, 2000);
+  const RunResult result = run_ok(request({"dataset.format=synthetic", "reader.batch_size=1"}));
+  EXPECT_EQ(result.epochs[0].samples, 8u);
+  EXPECT_EQ(result.epochs[0].file_bytes, 0u);
+}
+
+TEST_F(Runs, ReadRawFilesThatTheSameKeysMade) {
+  generate_format("raw", 8, 3, 4000);
+  const RunResult result =
+      run_ok(request({"dataset.format=raw", "dataset.record_length_bytes=4000",
+                      "reader.batch_size=1", "dataset.num_samples_per_file=3"}));
+  EXPECT_EQ(result.epochs[0].samples, 24u);
+  EXPECT_EQ(result.epochs[0].file_bytes, 24u * 4000);
+}
+
+TEST_F(Runs, WarnWhereFilesHoldAnotherNumberOfSamplesThanAsked) {
+  generate_format("tfrecord", 8, 3, 100);
+  const auto with = [](const char* samples) {
+    return std::vector<std::string>{"dataset.format=tfrecord", "reader.batch_size=1",
+                                    std::string("dataset.num_samples_per_file=") + samples};
+  };
+  EXPECT_THAT(run_ok(request(with("5"))).warnings,
+              testing::Contains(HasSubstr("num_samples_per_file is 5, but 8 of 8 files have other "
+                                          "numbers of samples: train/img_0_of_8.tfrecord holds "
+                                          "3")));
+  EXPECT_THAT(run_ok(request(with("3"))).warnings,
+              testing::Not(testing::Contains(HasSubstr("num_samples_per_file"))));
 }
 
 TEST_F(Runs, SaveOnesWhenTensorsShallNotBeRandom) {
@@ -425,7 +488,29 @@ TEST_F(Runs, SaveOnesWhenTensorsShallNotBeRandom) {
   }
 }
 
-TEST(FormatOptions, NameTheColumnsThatAreReadUnlessAllAre) {
+TEST_F(Runs, ReadTheParquetColumnsThatAreNamedAndRefuseUnknownOnes) {
+  dataset::GeneratorOptions options;
+  options.files_train = 8;
+  options.samples_per_file = 20;
+  for (const char* name : {"a", "b", "c", "d"})
+    options.common.table.push_back({name, formats::ElementType::kF64, 1});
+  const auto store = storage::open_store("local", folder_).take();
+  options.format = formats::find_format("parquet");
+  const auto made = dataset::generate(*store, options, [](const auto&) {}, {});
+  if (!made.ok() && made.error().code == ErrorCode::kUnsupported)
+    GTEST_SKIP() << made.error().message;
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  const auto with = [&](const std::string& columns) {
+    return request({"dataset.format=parquet", "dataset.num_samples_per_file=20",
+                    "reader.batch_size=4", "dataset.parquet.columns=" + columns});
+  };
+  const uint64_t all = run_ok(with("[]")).epochs[0].payload_bytes;
+  EXPECT_EQ(all, 160u * 4 * 8);
+  EXPECT_EQ(run_ok(with("[{name: a, dtype: float64, size: 1}]")).epochs[0].payload_bytes, all / 4);
+  EXPECT_THAT(run_error(with("[{name: zz}]")).message, HasSubstr("no column named 'zz'"));
+}
+
+TEST(FormatOptions, NameTheColumnsThatAreRead) {
   const auto columns = [](const std::string& text) {
     const auto resolved =
         workload::resolve("demo", {"dataset.format=parquet", "dataset.parquet.columns=" + text});
@@ -434,7 +519,7 @@ TEST(FormatOptions, NameTheColumnsThatAreReadUnlessAllAre) {
   };
   EXPECT_THAT(columns("[{name: a}, {name: b, read: false}, {name: c}]"),
               testing::ElementsAre("a", "c"));
-  EXPECT_THAT(columns("[{name: a}, {name: b}]"), testing::IsEmpty());
+  EXPECT_THAT(columns("[{name: a}, {name: b}]"), testing::ElementsAre("a", "b"));
   EXPECT_EQ(format_options(workload::resolve("dlrm_b200", {})->workload).columns.size(), 40u);
 }
 

@@ -17,6 +17,16 @@
 namespace forebay::emulate {
 namespace {
 
+constexpr size_t kNamedMax = 100;
+
+// Files that nobody can use, as they are named among the bad.
+std::vector<std::string> bad_files(const dataset::IndexSummary& summary) {
+  std::vector<std::string> named;
+  for (const storage::Skipped& bad : summary.bad_files)
+    named.push_back(bad.reason.starts_with(bad.path) ? bad.reason : bad.path + ": " + bad.reason);
+  return named;
+}
+
 std::string shape_text(const ops::Sample& sample) {
   std::string text(formats::element_name(sample.type));
   for (size_t i = 0; i < sample.shape.size(); ++i)
@@ -116,7 +126,12 @@ Status check_all(storage::Store& store, const dataset::Index& index,
   inspection.is_checked = true;
   const loader::EngineStats stats = engine->stats();
   inspection.bad_count = stats.bad_count + index.summary().bad_file_count;
-  for (const loader::BadRecord& bad : stats.bad_records) inspection.bad.push_back(bad.cause);
+  inspection.problem_count += stats.bad_count;
+  for (const loader::BadRecord& bad : stats.bad_records) {
+    if (inspection.bad.size() < kNamedMax) inspection.bad.push_back(bad.cause);
+    if (inspection.problems.size() < kNamedMax)
+      inspection.problems.emplace_back(bad.path, bad.cause);
+  }
   return {};
 }
 
@@ -149,14 +164,17 @@ Result<Inspection> inspect(const std::string& path, const InspectionOptions& opt
     inspection.problems.emplace_back(problem.path, problem.reason);
   for (uint32_t file = 0; file < index->file_count(); ++file)
     inspection.file_bytes.record(index->file_bytes(file));
+  inspection.bad = bad_files(index->summary());
+  inspection.bad_count = index->summary().bad_file_count;
   const Result<std::string> first = describe_first(*store, *index, format);
-  if (first.ok())
-    inspection.first_sample = *first;
-  else
+  if (first.ok()) inspection.first_sample = *first;
+  if (!first.ok() && !options.check_all) {  // a check will come across it
     inspection.bad.push_back(first.error().message);
-  inspection.bad_count = inspection.bad.size() + index->summary().bad_file_count;
+    inspection.problems.emplace_back(path, first.error().message);
+    ++inspection.bad_count;
+    ++inspection.problem_count;
+  }
   if (options.check_all) {
-    inspection.bad.clear();
     const int threads = options.threads > 0 ? options.threads : sys::usable_cpu_count();
     FB_TRY(check_all(*store, *index, format, threads, inspection, progress, std::move(stop)));
   }

@@ -126,7 +126,8 @@ void summarise_epoch(EpochResult& epoch, bool has_compute, bool has_barrier) {
   if (epoch.included_steps == 0 || seconds <= 0) {
     const std::string why = epoch.steps == 0
                                 ? "no step was finished"
-                                : "every step is excluded (output.metric.exclude_start_steps)";
+                                : "every step is excluded (output.metric.exclude_start_steps, "
+                                  "exclude_end_steps)";
     epoch.au = epoch.samples_per_second = Figure::none(why);
     epoch.file_bytes_per_second = epoch.payload_bytes_per_second = Figure::none(why);
     return;

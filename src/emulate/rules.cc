@@ -20,6 +20,9 @@ constexpr std::string_view kPrefix = "mlperf-";
 constexpr std::string_view kNames[] = {"mlperf-v2.0", "mlperf-v3.0"};
 
 constexpr double kMemoryMultiple = 5;
+// Files may be this much smaller than nominal: DLIO rounds the sides of records down, and draws
+// them.
+constexpr double kRoundedShareMax = 0.02;
 constexpr uint64_t kStepsMin = 500;
 constexpr uint64_t kFilesPerFolder = 128 << 10;
 // A data set of five times the memory leaves at most this share in the page cache.
@@ -48,7 +51,7 @@ constexpr RuledWorkload kWorkloads[] = {
 constexpr std::string_view kClosedKeys =
     "dataset.num_files_train dataset.num_subfolders_train dataset.data_folder reader.read_threads "
     "reader.computation_threads reader.transfer_size reader.odirect reader.prefetch_size "
-    "checkpoint.checkpoint_folder storage.storage_type storage.storage_root";
+    "checkpoint.checkpoint_folder storage.storage_type storage.storage_root train.seed";
 constexpr std::string_view kOpenKeys =
     "framework dataset.format dataset.num_samples_per_file reader.data_loader";
 // Names and places of results.
@@ -155,22 +158,48 @@ void check_workflow(const RunResult& result, RuleSet rules, Findings& findings) 
     findings.invalid("workflow", "reader.odirect is true, which only unet3d may set");
 }
 
+std::optional<uint64_t> disk_bytes_of(const workload::Dataset& data, uint64_t files);
+
+// Files whose bytes an encoder decides: their sizes say little about their records.
+bool has_encoded_sizes(const workload::Dataset& data) {
+  return data.format == "jpeg" || data.format == "png" || data.compression != "none";
+}
+
+// Files of other records than the workload's are another data set.
+void check_record_sizes(const RunResult& result, Findings& findings) {
+  const workload::Dataset& data = result.resolved.workload.dataset;
+  if (result.dataset.samples == 0) return;
+  const auto samples = static_cast<double>(result.dataset.samples);
+  const double is_there = static_cast<double>(result.dataset.bytes) / samples;
+  double wanted = data.record_length_bytes;
+  if (const auto generated = disk_bytes_of(data, result.dataset.files);
+      generated && *generated > 0 && !has_encoded_sizes(data))
+    wanted = static_cast<double>(*generated) / samples;
+  const double factor = has_encoded_sizes(data) ? 4 : 2;
+  if (is_there >= wanted / factor && is_there <= wanted * factor) return;
+  findings.invalid("record size",
+                   fmt::format("the files hold {} a sample, but dataset.record_length_bytes is {}",
+                               bytes_text(is_there), bytes_text(data.record_length_bytes)));
+}
+
 void check_sizes(const RunResult& result, Findings& findings, RulesReport& report) {
-  const workload::Workload& workload = result.resolved.workload;
-  const double nominal =
-      static_cast<double>(result.dataset.samples) * workload.dataset.record_length_bytes;
+  const workload::Dataset& data = result.resolved.workload.dataset;
+  const double nominal = static_cast<double>(result.dataset.samples) * data.record_length_bytes;
   const double needed = kMemoryMultiple * memory_of(result);
   const auto disk = static_cast<double>(result.dataset.bytes);
-  if (nominal < needed)
+  const bool is_short = !has_encoded_sizes(data) && disk < needed * (1 - kRoundedShareMax);
+  if (nominal < needed || is_short)
     findings.invalid(
         "data set size",
-        fmt::format("{} samples of {} are {}, but {} times the memory of all hosts is {}",
-                    result.dataset.samples, bytes_text(workload.dataset.record_length_bytes),
-                    bytes_text(nominal), kMemoryMultiple, bytes_text(needed)));
+        fmt::format("{} samples in files of {} together (nominally {}), but {} times the memory of "
+                    "all hosts is {}",
+                    result.dataset.samples, bytes_text(disk), bytes_text(nominal), kMemoryMultiple,
+                    bytes_text(needed)));
   else if (disk < needed)
     report.notes.push_back(fmt::format(
         "the files hold {}, less than {} times the memory ({}): the rules count nominal sizes",
         bytes_text(disk), kMemoryMultiple, bytes_text(needed)));
+  check_record_sizes(result, findings);
   if (result.steps_per_epoch < kStepsMin)
     findings.invalid("steps", fmt::format("{} steps an epoch, but {} are the least",
                                           result.steps_per_epoch, kStepsMin));
@@ -190,16 +219,26 @@ void check_cache(const RunResult& result, Findings& findings, RulesReport& repor
   }
 }
 
+// "direct", and other stores told to be so.
+bool reads_past_cache(const std::string& storage) {
+  const size_t colon = std::min(storage.find(':'), storage.size());
+  if (storage.substr(0, colon) == "direct") return true;
+  for (const std::string_view option : base::split(storage.substr(colon), ','))
+    if (option.ends_with("direct=true") || option.ends_with("direct=yes")) return true;
+  return false;
+}
+
 // What the reference program always does, and here is an option.
 void check_options(const RunResult& result, RuleSet rules, Findings& findings) {
   const RunOptions& options = result.options;
   const std::string store = options.storage.substr(0, options.storage.find(':'));
   if (!is_among("local uring direct s3", store))
     findings.invalid("storage", fmt::format("--storage {} is no storage system", options.storage));
-  if (store == "direct" && !result.resolved.workload.reader.odirect)
+  if (reads_past_cache(options.storage) && !result.resolved.workload.reader.odirect)
     findings.invalid("storage",
-                     "--storage direct reads past the page cache: reader.odirect says so in a run "
-                     "that counts");
+                     fmt::format("--storage {} reads past the page cache: reader.odirect says so "
+                                 "in a run that counts",
+                                 options.storage));
   if (!options.barrier)
     findings.invalid("barrier", "--no-barrier: accelerators have to meet after each step");
   if (options.payload == "bytes" && rules == RuleSet::kMlperfV2)

@@ -42,12 +42,21 @@ bool recognises(std::span<const std::byte> /*head*/) {
   return false;
 }  // any text could be csv
 
+// Unpacks all of it whatever the numbers are like: that the file is damaged explains them.
+Status parse_packed(ByteSource& source, Compression packing, CsvParser& parser) {
+  Status parsed;
+  FB_TRY(unpack(source, packing, [&](std::span<const std::byte> text) -> Status {
+    if (parsed.ok()) parsed = parser.append(text);
+    return {};
+  }));
+  return parsed;
+}
+
 // How many lines of numbers a compressed file has: all of it must be unpacked to know.
 Result<uint64_t> count_rows(ByteSource& source, Compression packing) {
   CsvParser parser(false);
   parser.begin();
-  FB_TRY(unpack(source, packing,
-                [&](std::span<const std::byte> text) { return parser.append(text); }));
+  FB_TRY(parse_packed(source, packing, parser));
   FB_TRY(parser.finish());
   return parser.rows();
 }
@@ -97,7 +106,7 @@ class CsvReader : public Reader {
   Result<Record> line(std::span<const std::byte> bytes, const FileIndex& index, uint64_t i) {
     parsed_.path.clear();
     const CsvLayout layout = FB_TRY(csv_layout_of(index));
-    parser_.begin_data(layout, 1 + (layout.has_header ? 1 : 0) + i);
+    parser_.begin_data(layout, 1 + (layout.has_header ? 1 : 0) + i, index.extents[i].offset);
     FB_TRY(parser_.append(bytes));
     FB_TRY(parser_.finish());
     if (parser_.rows() != 1)
@@ -154,8 +163,7 @@ class CsvReader : public Reader {
       FB_TRY(parser_.append(bytes));
     } else {
       SpanSource source(bytes);
-      FB_TRY(unpack(source, packing,
-                    [&](std::span<const std::byte> text) { return parser_.append(text); }));
+      FB_TRY(parse_packed(source, packing, parser_));
     }
     return parser_.finish();
   }

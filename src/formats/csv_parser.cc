@@ -14,7 +14,6 @@ namespace forebay::formats {
 namespace {
 
 constexpr size_t kFieldBytesMax = 512;  // more than any number needs
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -101,8 +100,9 @@ void CsvParser::begin() {
   reset(State::kFirstField, 1);
 }
 
-void CsvParser::begin_data(const CsvLayout& layout, uint64_t line) {
+void CsvParser::begin_data(const CsvLayout& layout, uint64_t line, uint64_t offset) {
   reset(State::kData, line);
+  bytes_seen_ = offset;
   layout_ = layout;
 }
 

@@ -18,6 +18,9 @@
 
 namespace forebay::formats {
 
+// UTF-8's; before the first line it is passed over.
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 // What is known of a file's lines.
 struct CsvLayout {
   bool has_header = false;
@@ -36,7 +39,7 @@ class CsvParser {
   // Ready for a file from its start.
   void begin();
   // Ready for lines of data from line number `line` (1 = first of the file) on.
-  void begin_data(const CsvLayout& layout, uint64_t line);
+  void begin_data(const CsvLayout& layout, uint64_t line, uint64_t offset);
 
   // kCorruption "line 3, column 5: not a number: 'abc'"; columns count fields from 1.
   Status append(std::span<const std::byte> text);

@@ -17,7 +17,12 @@ constexpr uint64_t kFirstFieldBytes = 4096;
 
 class RowFinder {
  public:
-  explicit RowFinder(const CsvLayout& layout) : layout_(layout), is_header_(layout.has_header) {}
+  // The first `skipped_bytes` belong to no line.
+  RowFinder(const CsvLayout& layout, uint64_t skipped_bytes)
+      : layout_(layout),
+        is_header_(layout.has_header),
+        at_(skipped_bytes),
+        line_start_(skipped_bytes) {}
 
   Status append(std::string_view text) {
     while (!text.empty()) {
@@ -63,9 +68,8 @@ class RowFinder {
   }
 
   CsvLayout layout_;
-  bool is_header_;
-  bool is_blank_ = true, has_blank_ = false;
-  uint64_t at_ = 0, line_start_ = 0, line_ = 1;
+  bool is_header_, is_blank_ = true, has_blank_ = false;
+  uint64_t at_, line_start_, line_ = 1;
   uint64_t commas_ = 0;  // of the first line of numbers
   FileIndex index_;
 };
@@ -77,13 +81,15 @@ Result<FileIndex> index_csv_rows(ByteSource& source) {
   if (head.empty()) return fail(ErrorCode::kCorruption, "empty file");
   FB_TRY(refuse_lfs_pointer(head));
   std::string_view field(reinterpret_cast<const char*>(head.data()), head.size());
+  const uint64_t mark = field.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  field.remove_prefix(mark);
   const size_t end = std::min(field.find_first_of(",\n"), field.size());
   const bool is_blank_line = end < field.size() && field[end] == '\n' &&
                              field.substr(0, end).find_first_not_of('\r') == std::string_view::npos;
   field = field.substr(0, end);
   if (field.ends_with('\r')) field.remove_suffix(1);
-  RowFinder finder(is_blank_line ? CsvLayout() : layout_from_first_field(field));
-  for (uint64_t offset = 0; offset < source.size(); offset += kWindowBytes) {
+  RowFinder finder(is_blank_line ? CsvLayout() : layout_from_first_field(field), mark);
+  for (uint64_t offset = mark; offset < source.size(); offset += kWindowBytes) {
     const auto piece = FB_TRY(source.at(offset, std::min(kWindowBytes, source.size() - offset)));
     FB_TRY(finder.append({reinterpret_cast<const char*>(piece.data()), piece.size()}));
   }

@@ -1,5 +1,6 @@
 // Goal: every field of a CSV file becomes the number that is written there, whatever its layout and
 // wherever pieces end; what is not a table of numbers is refused with line and column.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <charconv>
@@ -61,6 +62,29 @@ Table parse(std::string_view text, size_t piece = SIZE_MAX) {
 }
 
 using Values = std::vector<double>;
+
+TEST(Csv, AByteOrderMarkIsNoPartOfTheFirstSample) {
+  for (const std::string text : {"1,2\n3,4\n", "a,b\n1,2\n3,4\n", ",0,1\n0,1,2\n1,3,4\n"}) {
+    TestingStore store;
+    const std::string with_mark = "\xef\xbb\xbf" + text;
+    const auto marked = bytes_of(with_mark);
+    const TestingStore::Bytes file(marked.begin(), marked.end());
+    store.put("f.csv", file);
+    const auto index = kCsv.index(store, store.stat("f.csv").value(), {.samples_per_file = 2});
+    ASSERT_TRUE(index.ok()) << index.error().message;
+    ASSERT_EQ(index->sample_count, 2u);
+    const auto reader = kCsv.make_reader({});
+    for (uint64_t i = 0; i < 2; ++i) {
+      const Extent extent = index->extents[i];
+      const auto record =
+          reader->read("f.csv", std::span(file).subspan(extent.offset, extent.length), *index, i);
+      ASSERT_TRUE(record.ok()) << text << ": " << record.error().message;
+      const auto first = static_cast<double>(2 * i + 1);
+      EXPECT_EQ(values_of(record->array.type, record->bytes),
+                (std::vector<double>{first, first + 1}));
+    }
+  }
+}
 
 TEST(Csv, LayoutsOfAllWritersGiveTheSameValues) {
   const Values wanted{7, 8, 9, 10, 11, 12};
@@ -209,6 +233,45 @@ TEST(Csv, FileOfOneSampleIsTheWholeTable) {
   }
 }
 
+std::string error_of_packed(std::span<const std::byte> bytes) {
+  const auto reader = kCsv.make_reader({});
+  const auto record = reader->read("f", bytes, FileIndex{}, 0);
+  return record.ok() ? std::string() : record.error().message;
+}
+
+TEST(Csv, DamageOfACompressedFileIsCalledDamage) {
+  TestingStore store;
+  for (const Compression compression : {Compression::kXz, Compression::kBz2, Compression::kGzip}) {
+    const FileSpec spec{.path = "f", .rows = 40, .columns = 40, .compression = compression};
+    auto writer = store.create("f").take();
+    ASSERT_TRUE(kCsv.write(*writer, true, spec).ok());
+    ASSERT_TRUE(writer->publish().ok());
+    TestingStore::Bytes bytes(store.stat("f").value().size);
+    ASSERT_TRUE(store.read_at("f", 0, bytes).ok());
+    EXPECT_EQ(error_of_packed(bytes), "");
+    for (size_t at = bytes.size() / 4; at < bytes.size() * 3 / 4; at += bytes.size() / 16) {
+      TestingStore::Bytes flipped = bytes;
+      flipped[at] ^= std::byte{0x10};
+      EXPECT_THAT(error_of_packed(flipped), testing::HasSubstr("stream")) << at;
+    }
+  }
+}
+
+TEST(Csv, WhatFollowsAGzipStreamIsNoTruncation) {
+  TestingStore store;
+  const FileSpec spec{.path = "f", .rows = 4, .columns = 4, .compression = Compression::kGzip};
+  auto writer = store.create("f").take();
+  ASSERT_TRUE(kCsv.write(*writer, true, spec).ok());
+  ASSERT_TRUE(writer->publish().ok());
+  TestingStore::Bytes bytes(store.stat("f").value().size);
+  ASSERT_TRUE(store.read_at("f", 0, bytes).ok());
+  for (const size_t junk : {1u, 3u, 20u, 5000u}) {
+    TestingStore::Bytes longer = bytes;
+    longer.resize(bytes.size() + junk, std::byte{'x'});
+    EXPECT_EQ(error_of_packed(longer), "f: something else follows its gzip stream") << junk;
+  }
+}
+
 TEST(Csv, BadLineFailsAloneAndIsNumberedFromTheTopOfTheFile) {
   TestingStore store;
   const std::string text = ",0,1\n0,1,2\n1,3\n2,5,x\n3,7,8";
@@ -227,7 +290,7 @@ TEST(Csv, BadLineFailsAloneAndIsNumberedFromTheTopOfTheFile) {
   EXPECT_EQ(read(0), "");
   EXPECT_EQ(read(1), "a.csv: line 3: 1 values, the lines before have 2");
   EXPECT_EQ(read(2), "a.csv: line 4, column 3: not a number: 'x'");
-  EXPECT_EQ(read(3), "a.csv: truncated at byte 5: line 5 has no end");
+  EXPECT_EQ(read(3), "a.csv: truncated at byte 26: line 5 has no end");
   EXPECT_EQ(load("1,2\n\n3,4\n", 2).error, "a.csv: a blank line precedes line 3");
 }
 

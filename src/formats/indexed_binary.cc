@@ -23,7 +23,10 @@ bool recognises(std::span<const std::byte> /*head*/) {
 Result<storage::FileInfo> find_side(storage::Store& store, const storage::FileInfo& file,
                                     const std::string& path) {
   auto info = store.stat(path);
-  if (info.ok() || info.error().code != ErrorCode::kNotFound) return info;
+  if (info.ok()) return info;
+  if (info.error().code == ErrorCode::kInvalidArgument)  // a folder of that name
+    return fail(ErrorCode::kCorruption, "{}: its index file: {}", file.path, info.error().message);
+  if (info.error().code != ErrorCode::kNotFound) return info;
   return fail(ErrorCode::kCorruption,
               "{}: its index file {} is missing; without it nobody can tell where samples start",
               file.path, path);

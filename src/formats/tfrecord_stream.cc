@@ -8,6 +8,8 @@
 
 namespace forebay::formats {
 
+constexpr std::byte kGzipByte{0x1f};  // the first of a member
+
 InflatedStream::InflatedStream() : piece_(256 * 1024) {}
 
 Status InflatedStream::append(std::span<const std::byte> bytes, const Sink& sink) {
@@ -17,13 +19,14 @@ Status InflatedStream::append(std::span<const std::byte> bytes, const Sink& sink
       if (has_begun_ && wrapper_ == DeflateWrapper::kZlib)
         return fail(ErrorCode::kCorruption, "{} bytes follow the zlib stream", bytes.size());
       if (!has_begun_)
-        wrapper_ = is_gzip(bytes) || bytes[0] == std::byte{0x1f} ? DeflateWrapper::kGzip
-                                                                 : DeflateWrapper::kZlib;
+        wrapper_ =
+            is_gzip(bytes) || bytes[0] == kGzipByte ? DeflateWrapper::kGzip : DeflateWrapper::kZlib;
       // A few bytes of the next member may have been read with the end of the last.
       const auto unread = inflater_.unread();
       std::array<std::byte, 8> first;
       std::copy(unread.begin(), unread.end(), first.begin());
       std::span<const std::byte> start(first.data(), unread.size());
+      if (has_begun_ && (start.empty() ? bytes : start)[0] != kGzipByte) return junk_error();
       inflater_.begin(wrapper_);
       has_begun_ = true;
       if (!start.empty()) FB_TRY(drain(start, sink));
@@ -46,7 +49,15 @@ Status InflatedStream::drain(std::span<const std::byte>& bytes, const Sink& sink
   return {};
 }
 
+Error InflatedStream::junk_error() const {
+  return fail(ErrorCode::kCorruption, "something else follows its gzip stream");
+}
+
 Status InflatedStream::finish() const {
+  const auto unread = inflater_.unread();
+  const bool is_followed = has_begun_ && inflater_.is_done() && !unread.empty();
+  if (is_followed && wrapper_ == DeflateWrapper::kGzip && unread[0] != kGzipByte)
+    return junk_error();
   if (has_begun_ && inflater_.is_done() && inflater_.unread().empty()) return {};
   return fail(ErrorCode::kCorruption, "truncated at byte {}: its {} stream has no end", bytes_seen_,
               wrapper_ == DeflateWrapper::kGzip ? "gzip" : "zlib");

@@ -24,6 +24,8 @@ class InflatedStream {
   Status finish() const;
 
  private:
+  // What lies after a gzip stream and does not begin another.
+  Error junk_error() const;
   Status drain(std::span<const std::byte>& bytes, const Sink& sink);
 
   Inflater inflater_;

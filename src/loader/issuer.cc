@@ -224,8 +224,11 @@ bool Issuer::take_from_memory(const Target& target, const dataset::SampleLocatio
 bool Issuer::needs_buffer(const Fetch& fetch) const {
   if (options_.keep_samples || options_.sample_cache) return true;
   if (options_.payload == Payload::kBytes) return false;
+  // Until a first check tells whether such files can be checked in passing at all, the others keep
+  // their bytes: at most one file is read twice for it.
+  const bool is_tried_elsewhere = is_trying_check_ && !check_has_passed_;
   return fetch.must_keep || fetch.access == formats::Access::kExtents ||
-         fetch.access == formats::Access::kBlocks || !checks_exist_;
+         fetch.access == formats::Access::kBlocks || !checks_exist_ || is_tried_elsewhere;
 }
 
 // Decides where the bytes go: nowhere, through a check in passing, or into a buffer.
@@ -238,6 +241,7 @@ bool Issuer::equip(Fetch& fetch) {
     if (checks_exist_) {
       fetch.check = std::move(idle_checks_.back());
       idle_checks_.pop_back();
+      is_trying_check_ = true;
       fetch.check->begin(index_.path(fetch.file), fetch.extent.length);
       return true;
     }
@@ -279,7 +283,10 @@ void Issuer::end(std::unique_ptr<Fetch> fetch) {
     land(std::move(fetch));
     return;
   }
-  if (fetch->check) idle_checks_.push_back(std::move(fetch->check));
+  if (fetch->check) {
+    idle_checks_.push_back(std::move(fetch->check));
+    is_trying_check_ = false;
+  }
   landing_.fail_targets(*fetch, *fetch->failure);
   release(std::move(fetch));
 }
@@ -295,13 +302,15 @@ bool Issuer::pass_check(std::unique_ptr<Fetch>& fetch) {
   const Status checked = fetch->check->finish();
   fetch->payload_bytes = fetch->check->payload_bytes();
   idle_checks_.push_back(std::move(fetch->check));
+  is_trying_check_ = false;
   if (!checked.ok() && checked.error().code == ErrorCode::kUnsupported) {
     fetch->must_keep = true;  // this file has to be seen whole
-    if (++unsupported_checks_ >= kUnsupportedMax) checks_exist_ = false;
+    if (!check_has_passed_ || ++unsupported_checks_ >= kUnsupportedMax) checks_exist_ = false;
     again_.push_back(std::move(fetch));
     return false;
   }
   unsupported_checks_ = 0;
+  check_has_passed_ = true;
   if (checked.ok()) return true;
   landing_.fail_targets(*fetch, checked.error());
   release(std::move(fetch));

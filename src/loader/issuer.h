@@ -78,7 +78,9 @@ class Issuer {
   std::unique_ptr<formats::Reader> reader_;  // makes stream checks
   std::vector<std::unique_ptr<formats::StreamCheck>> idle_checks_;
   bool checks_exist_ = true;
-  int unsupported_checks_ = 0;                // in a row: such files are better read whole at once
+  bool check_has_passed_ = false;  // some file of these could be checked in passing
+  bool is_trying_check_ = false;   // a check is with a read, whose end may be the first verdict
+  int unsupported_checks_ = 0;     // in a row: such files are better read whole at once
   std::deque<std::unique_ptr<Fetch>> again_;  // to be read once more, into a buffer
   BatchState* filling_ = nullptr;
   uint32_t next_slot_ = 0, slots_to_fill_ = 0;  // of the batch being filled

@@ -43,6 +43,8 @@ void ReadsInFlight::plan(Fetch& fetch) {
   if (fetch.access == formats::Access::kBlocks) return plan_block(fetch, read);
   read.offset = fetch.extent.offset;
   read.length = fetch.extent.length;
+  fetch.reads_left = 0;
+  if (read.length == 0 && !is_whole) return;  // a synthetic sample: nothing lies anywhere
   planned_.push_back(read);
   fetch.reads_left = 1;
 }

@@ -80,8 +80,13 @@ std::string inspection_text(const emulate::Inspection& inspection) {
   if (inspection.bad_count > inspection.bad.size())
     text += row("", fmt::format("... and {} more", inspection.bad_count - inspection.bad.size()));
   text += row("problems", format_count(inspection.problem_count));
-  for (const auto& [path, reason] : inspection.problems)
-    text += row("", reason.starts_with(path) ? reason : path + ": " + reason);
+  for (const auto& [path, reason] : inspection.problems) {
+    const std::string problem = reason.starts_with(path) ? reason : path + ": " + reason;
+    const bool is_named =
+        std::find(inspection.bad.begin(), inspection.bad.end(), problem) != inspection.bad.end() ||
+        std::find(inspection.bad.begin(), inspection.bad.end(), reason) != inspection.bad.end();
+    if (!is_named) text += row("", problem);
+  }
   if (inspection.problem_count > inspection.problems.size())
     text += row(
         "", fmt::format("... and {} more", inspection.problem_count - inspection.problems.size()));

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,12 @@ std::vector<fs::path> module_folders() {
 Result<void*> find_in_module(std::string_view name, const char* symbol) {
   const std::string file = fmt::format("forebay_{}.so", name);
   std::string searched;
+  std::set<std::string> places;
   for (const fs::path& folder : module_folders()) {
     const fs::path path = (folder / file).lexically_normal();
-    searched += (searched.empty() ? "" : ", ") + path.parent_path().string();
+    const std::string place = path.parent_path().string();
+    if (!places.insert(place).second) continue;
+    searched += (searched.empty() ? "" : ", ") + place;
     if (::access(path.c_str(), F_OK) != 0) continue;
     // Global: Open MPI's own plug-ins look for its symbols there.
     void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);

@@ -128,7 +128,7 @@ Result<std::string> read_choice(const Limits& limits, const Node& node) {
     if (word == "none" && is_nothing(node)) return std::string(word);
   }
   std::string hint;
-  if (node.kind == Node::Kind::kScalar) {
+  if (node.kind == Node::Kind::kScalar && text != "on") {  // "off" is near, and the opposite
     const std::string nearest = base::nearest_name(text, words);
     if (!nearest.empty()) hint = fmt::format("; did you mean '{}'?", nearest);
   }

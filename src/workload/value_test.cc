@@ -67,6 +67,7 @@ TEST(Value, ReadsChoicesAndSuggestsTheNearest) {
   EXPECT_EQ(read(Type::kChoice, "sed", shuffle),
             "error must be off | seed | random, not sed; did you mean 'seed'?");
   EXPECT_EQ(read(Type::kChoice, "True", shuffle), "error must be off | seed | random, not True");
+  EXPECT_EQ(read(Type::kChoice, "on", shuffle), "error must be off | seed | random, not on");
   EXPECT_EQ(read(Type::kChoice, "null", {.choices = "none zip"}), "none");
 }
 
