@@ -161,12 +161,19 @@ TEST_F(DlioConfigFiles, SecretsOfAFileAreNotShown) {
 
 TEST_F(DlioConfigFiles, SecretsAreNotQuotedByErrors) {
   const std::string key = "workload.storage.storage_options.secret_access_key";
-  for (const std::string& word :
-       {"++" + key + "=hunter2=", "++" + key + "=[hunter2", "++" + key + "=f(hunter2)",
-        "++" + key + "='hunter2", key + "=hunter2", "++" + key + "=hunter2,hunter2",
-        "~" + key + "=hunter2", "++" + key.substr(9) + "=hunter2", "++" + key + "s=hunter2",
-        "++workload.storage.storage_options.secret_key=hunter2",
-        "++workload.storage.storage_options.endpoint_url=ftp://me:hunter2@host"}) {
+  const std::vector<std::string> words = {
+      "++" + key + "=hunter2=",
+      "++" + key + "=[hunter2",
+      "++" + key + "=f(hunter2)",
+      "++" + key + "='hunter2",
+      key + "=hunter2",
+      "++" + key + "=hunter2,hunter2",
+      "~" + key + "=hunter2",
+      "++" + key.substr(9) + "=hunter2",
+      "++" + key + "s=hunter2",
+      "++workload.storage.storage_options.secret_key=hunter2",
+      "++workload.storage.storage_options.endpoint_url=ftp://me:hunter2@host"};
+  for (const std::string& word : words) {
     SCOPED_TRACE(word);
     EXPECT_THAT(error_of({"workload=small", option_.c_str(), word.c_str()}),
                 Not(HasSubstr("hunter2")));

@@ -407,8 +407,7 @@ Result<int> run(const Arguments& arguments) {
       for (std::string* text : {&request.command, &request.next_base})
         *text = fmt::format("mpirun -np {} {}", world.size(), *text);
     // Processes that were started with different words have no one command.
-    const std::vector<std::string> commands =
-        FB_TRY(world.gather(request.command, signal.token()));
+    const std::vector<std::string> commands = FB_TRY(world.gather(request.command, signal.token()));
     for (const std::string& other : commands)
       if (other != request.command) request.next_base.clear();
     return run_here(arguments, std::move(request), signal.token());

@@ -140,14 +140,13 @@ std::string maximum_text(const emulate::MaximumFound& found) {
   if (found.is_interrupted)
     return row("maximum",
                fmt::format("not found: interrupted; {} passed so far", found.accelerators));
-  return row(
-      "maximum",
-      fmt::format("{} accelerator{}{}", found.accelerators, found.accelerators == 1 ? "" : "s",
-                  found.stopped_by == "gate" ? ""
-                  : found.stopped_by == "limit"
-                      ? "; none failed up to --max-accelerators, more may be fed"
-                      : "; none failed, but more leave no step to measure: raise "
-                        "dataset.num_files_train"));
+  return row("maximum", fmt::format("{} accelerator{}{}", found.accelerators,
+                                    found.accelerators == 1 ? "" : "s",
+                                    found.stopped_by == "gate" ? ""
+                                    : found.stopped_by == "limit"
+                                        ? "; none failed up to --max-accelerators, more may be fed"
+                                        : "; none failed, but more leave no step to measure: raise "
+                                          "dataset.num_files_train"));
 }
 
 std::string maximum_json(const emulate::MaximumFound& found) {

@@ -205,8 +205,7 @@ TEST(Verdict, AWaitForALateNeighbourIsBlamedOnWhatTheNeighbourWaitedFor) {
 emulate::RunResult passed(double compute, double fetch, double decode, double other) {
   emulate::RunResult result = two_epochs();
   for (emulate::EpochResult& epoch : result.epochs) {
-    epoch.ranks[0].split = {
-        .compute = compute, .fetch = fetch, .decode = decode, .other = other};
+    epoch.ranks[0].split = {.compute = compute, .fetch = fetch, .decode = decode, .other = other};
     epoch.ranks[0].last = epoch.ranks[0].split;
     epoch.ranks[0].compute_seconds = compute;
     emulate::summarise_epoch(epoch, true, true);

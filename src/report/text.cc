@@ -345,8 +345,7 @@ std::string run_summary(const RunResult& result, TextStyle style) {
   text += row("the client", client_text(result));
   text += hosts_text(result);
   if (!result.checkpoints.empty()) text += row("checkpoints", checkpoint_text(result));
-  if (result.read_retries > 0)
-    text += row("retries", retries_text(result));
+  if (result.read_retries > 0) text += row("retries", retries_text(result));
   if (result.bad_count > 0) text += bad_text(result, style);
   if (!result.options.out.empty()) text += row("written to", result.options.out);
   if (const std::string next = next_text(result); !next.empty()) text += row("next", next);
