@@ -158,7 +158,7 @@ void check_workflow(const RunResult& result, RuleSet rules, Findings& findings) 
     findings.invalid("workflow", "reader.odirect is true, which only unet3d may set");
 }
 
-std::optional<uint64_t> disk_bytes_of(const workload::Dataset& data, uint64_t files);
+std::optional<formats::FileSpec> file_of(const workload::Dataset& data);
 
 // Files whose bytes an encoder decides: their sizes say little about their records.
 bool has_encoded_sizes(const workload::Dataset& data) {
@@ -172,9 +172,11 @@ void check_record_sizes(const RunResult& result, Findings& findings) {
   const auto samples = static_cast<double>(result.dataset.samples);
   const double is_there = static_cast<double>(result.dataset.bytes) / samples;
   double wanted = data.record_length_bytes;
-  if (const auto generated = disk_bytes_of(data, result.dataset.files);
-      generated && *generated > 0 && !has_encoded_sizes(data))
-    wanted = static_cast<double>(*generated) / samples;
+  const formats::Format* format = formats::find_format(data.format);
+  const std::optional<formats::FileSpec> file = file_of(data);
+  if (format != nullptr && format->estimate_bytes != nullptr && file && !has_encoded_sizes(data))
+    wanted = static_cast<double>(format->estimate_bytes(*file)) *
+             static_cast<double>(result.dataset.files) / samples;
   const double factor = has_encoded_sizes(data) ? 4 : 2;
   if (is_there >= wanted / factor && is_there <= wanted * factor) return;
   findings.invalid("record size",
