@@ -225,7 +225,7 @@ void check_cache(const RunResult& result, Findings& findings, RulesReport& repor
 bool reads_past_cache(const std::string& storage) {
   const size_t colon = std::min(storage.find(':'), storage.size());
   if (storage.substr(0, colon) == "direct") return true;
-  for (const std::string_view option : base::split(storage.substr(colon), ','))
+  for (const std::string_view option : base::split(std::string_view(storage).substr(colon), ','))
     if (option.ends_with("direct=true") || option.ends_with("direct=yes")) return true;
   return false;
 }

@@ -171,7 +171,8 @@ TEST(Rules, ListEachViolation) {
   };
   const Case cases[] = {
       {[](RunResult& r) { r.steps_per_epoch = 499; }, "steps: 499 steps an epoch, but 500"},
-      {[](RunResult& r) { r.host.memory_bytes = 128 * kGiB; }, "data set size: 3500 samples of"},
+      {[](RunResult& r) { r.host.memory_bytes = 128 * kGiB; },
+       "data set size: 3500 samples in files of"},
       {[](RunResult& r) { r.cached_share = Figure::of(0.5); }, "cache: 50 % of the bytes"},
       {[](RunResult& r) { r.options.cache = "warm"; }, "cache: --cache warm"},
       {[](RunResult& r) { r.options.barrier = false; }, "barrier: --no-barrier"},
@@ -288,7 +289,7 @@ TEST(Rules, CountTheBytesThatAreThereAndNameRecordsOfOtherSizes) {
   RunResult result = good_run();
   result.dataset.bytes = 3500 * uint64_t{400'000};
   EXPECT_THAT(texts(check_rules(result, RuleSet::kMlperfV2)),
-              ElementsAre(HasSubstr("data set size: 3500 samples in files of 1.4 GB together"),
+              ElementsAre(HasSubstr("data set size: 3500 samples in files of 1.40 GB together"),
                           HasSubstr("record size: the files hold 400 kB a sample, but")));
   result.host.memory_bytes = kGiB / 8;
   EXPECT_THAT(texts(check_rules(result, RuleSet::kMlperfV2)),

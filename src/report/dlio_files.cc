@@ -154,8 +154,9 @@ Json summary(const RunResult& result, const Clock& clock) {
   json["host_processor_name"] = result.host.cpu_model;
   json["potential_caching"] = caching;
   const emulate::HostResult* first = host_of(result, 0);
-  json["host_cpuinfo"] = first != nullptr ? string_map(first->cpuinfo) : Json(nullptr);
-  json["host_meminfo"] = first != nullptr ? string_map(first->meminfo) : Json(nullptr);
+  // A run that only made data has no figures of hosts; whoever writes this is process 0.
+  json["host_cpuinfo"] = string_map(first != nullptr ? first->cpuinfo : sys::cpuinfo());
+  json["host_meminfo"] = string_map(first != nullptr ? first->meminfo : sys::meminfo());
   json["host_memory_GB"] = memory;
   json["data_size_per_host_GB"] = data_gib / static_cast<double>(hosts.size());
   json["epochs"] = workload.train.epochs;

@@ -371,6 +371,7 @@ TEST_P(ConformanceTest, ReplacedFilesAreReadWholeOldOrNew) {
     }
   });
   const auto reads = queue();
+  int whole = 0;
   for (int i = 0; i < 60; ++i) {
     std::string out(kSize, '.');
     CollectingVisitor visitor;
@@ -381,11 +382,17 @@ TEST_P(ConformanceTest, ReplacedFilesAreReadWholeOldOrNew) {
                           .visitor = i % 2 == 0 ? nullptr : &visitor,
                           .to_end = true,
                           .keep_open = i % 3 == 0});
+    // A store of many requests a read may meet one replacement after the other, and then says so.
+    if (!done.status.ok() && !store_->capabilities().is_local &&
+        done.status.error().message.find("replaced while it was read") != std::string::npos)
+      continue;
     ASSERT_TRUE(done.status.ok()) << done.status.error().message;
     const std::string& seen = i % 2 == 0 ? out : visitor.text();
     EXPECT_EQ(seen.find_first_not_of(seen[0]), std::string::npos);
     EXPECT_NE(seen[0], '.');
+    ++whole;
   }
+  EXPECT_GT(whole, 0);
 }
 
 std::vector<std::string> specs() {
