@@ -102,7 +102,7 @@ std::string python_float(double value) {
 
 // PyYAML's: an exponent needs a point before it to be read as a number again.
 std::string yaml_float(std::string_view text) {
-  const std::string lower = base::to_lower(text);
+  std::string lower = base::to_lower(text);
   if (lower.ends_with(".inf") || lower.ends_with(".nan")) return lower;
   const auto value = number_of(text);
   if (!value) return std::string(text);

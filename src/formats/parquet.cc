@@ -38,8 +38,8 @@ Result<const ParquetModule*> load_module() {
 
 // Once per process: a module that was not there is not looked for again.
 const Result<const ParquetModule*>& module() {
-  static const Result<const ParquetModule*> kModule = load_module();
-  return kModule;
+  static const Result<const ParquetModule*> loaded = load_module();
+  return loaded;
 }
 
 bool recognises(std::span<const std::byte> head) {

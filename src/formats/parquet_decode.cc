@@ -530,7 +530,7 @@ class Decoder {
   Status join(Rows& out) {
     std::vector<Collected> columns(layout_.columns.size());
     uint64_t total = 0, held = 0;
-    const Status status = each_column([&](size_t i, Chunk& chunk) -> Status {
+    Status status = each_column([&](size_t i, Chunk& chunk) -> Status {
       const uint64_t left = decoded_bytes_max_ - std::min(held, decoded_bytes_max_);
       FB_TRY(with_type(chunk.column(), [&]<class Type>(Type) {
         return collect<Type>(chunk, group_.sample_count, left, columns[i]);

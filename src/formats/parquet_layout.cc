@@ -19,8 +19,8 @@ void put(std::string& out, uint64_t value) {
 
 // Small differences of either sign as small numbers.
 uint64_t difference(uint64_t from, uint64_t to) {
-  const auto signed_ = static_cast<int64_t>(to - from);
-  return static_cast<uint64_t>(signed_) << 1 ^ static_cast<uint64_t>(signed_ >> 63);
+  const auto change = static_cast<int64_t>(to - from);
+  return static_cast<uint64_t>(change) << 1 ^ static_cast<uint64_t>(change >> 63);
 }
 uint64_t add_difference(uint64_t from, uint64_t coded) {
   return from + (coded >> 1 ^ (~(coded & 1) + 1));
