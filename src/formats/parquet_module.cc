@@ -88,6 +88,6 @@ Error parquet_error(std::string_view where) {
 
 extern "C" __attribute__((visibility("default"))) const forebay::formats::ParquetModule*
 forebay_parquet_module(uint64_t interface_mark) {
-  static const forebay::formats::ArrowParquet kModule;
-  return interface_mark == forebay::formats::parquet_interface_mark() ? &kModule : nullptr;
+  static const forebay::formats::ArrowParquet module;
+  return interface_mark == forebay::formats::parquet_interface_mark() ? &module : nullptr;
 }

@@ -215,6 +215,7 @@ class ColumnSource {
         std::memcpy(&bits, from, width);
         switch (column_.type) {
           case ElementType::kI8:
+            // NOLINTNEXTLINE(bugprone-signed-char-misuse): a number, not a letter
             out[i] = static_cast<Value>(static_cast<int8_t>(bits));
             break;
           case ElementType::kI16:
