@@ -41,7 +41,7 @@ std::string extension_of(std::string_view path) {
   const std::string name = base::to_lower(path.substr(path.rfind('/') + 1));
   const size_t dot = name.rfind('.');
   if (dot == std::string::npos || dot == 0) return {};
-  const std::string last = name.substr(dot + 1);
+  std::string last = name.substr(dot + 1);
   if (std::find(kPackedExtensions.begin(), kPackedExtensions.end(), last) ==
       kPackedExtensions.end())
     return last;
