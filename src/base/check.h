@@ -3,8 +3,14 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 namespace forebay::base {
+
+[[noreturn]] inline void abort_of_bug(const std::string& what) {
+  std::fprintf(stderr, "forebay: bug: %s\n", what.c_str());
+  std::abort();
+}
 
 [[noreturn]] inline void check_failed(const char* expression, const char* file, int line) {
   std::fprintf(stderr, "forebay: bug: %s does not hold at %s:%d\n", expression, file, line);

@@ -92,11 +92,26 @@ std::string format_count(uint64_t count) {
   return digits;
 }
 
+std::string format_counted(uint64_t count, std::string_view plural) {
+  std::string words(plural);
+  if (count == 1 && plural.ends_with('s')) {
+    const bool is_longer = plural.ends_with("sses") || plural.ends_with("tches");
+    words.resize(words.size() - (is_longer ? 2 : 1));
+    if (plural.ends_with("ies")) words.replace(words.size() - 2, 2, "y");
+  }
+  return fmt::format("{} {}", format_count(count), words);
+}
+
 Result<uint64_t> parse_bytes(std::string_view text) {
   const double bytes = FB_TRY(number_with_unit(text, kByteUnits, "size"));
   if (bytes < 0) return fail(ErrorCode::kInvalidArgument, "'{}' is negative; a size is not", text);
   if (bytes >= 0x1p63) return fail(ErrorCode::kInvalidArgument, "'{}' is more than 8 EiB", text);
   return static_cast<uint64_t>(bytes);
+}
+
+Result<uint64_t> parse_bytes_per_second(std::string_view text) {
+  const std::string_view rate = trim(text);
+  return parse_bytes(rate.ends_with("/s") ? rate.substr(0, rate.size() - 2) : rate);
 }
 
 Result<int64_t> parse_duration_ns(std::string_view text) {

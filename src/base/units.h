@@ -18,9 +18,13 @@ std::string format_memory(double bytes);
 std::string format_seconds(double seconds);
 // 1234567 -> "1 234 567".
 std::string format_count(uint64_t count);
+// (2, "reads") -> "2 reads", (1, "reads") -> "1 read"; also "processes", "batches", "entries".
+std::string format_counted(uint64_t count, std::string_view plural);
 
 // "4096", "64KiB", "1.5 GB", "2M" (M = MB). Unknown units and negative sizes are errors.
 Result<uint64_t> parse_bytes(std::string_view text);
+// The same, and "200 MB/s".
+Result<uint64_t> parse_bytes_per_second(std::string_view text);
 // Nanoseconds from "20ms", "1.5s", "300us", "2min"; a bare number means seconds.
 Result<int64_t> parse_duration_ns(std::string_view text);
 // "50%", "0.5" -> 0.5

@@ -179,6 +179,7 @@ void Walker::work() {
       read_folder(task, found, links, made);
     }
     task = Task();
+    if (options_.stop.stop_requested()) keep_error(Error{ErrorCode::kCancelled, "stopped"});
     {
       base::MutexLock lock(mutex_);
       for (Task& next : made) tasks_.push_back(std::move(next));
@@ -209,6 +210,7 @@ void Walker::read_folder(Task& task, Walk& found, std::vector<Link>& links,
   std::vector<std::string> folders;
   errno = 0;
   while (const dirent* entry = ::readdir(stream)) {
+    if (options_.stop.stop_requested()) break;
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
     if (options_.is_hidden != nullptr && options_.is_hidden(name)) continue;
@@ -254,6 +256,7 @@ void Walker::read_folder(Task& task, Walk& found, std::vector<Link>& links,
 
 void Walker::look_at_names(const Task& task, Walk& found) {
   for (const std::string& name : task.names) {
+    if (options_.stop.stop_requested()) return;
     FileStatus status;
     const int result = status_at(task.folder->get(), name, status);
     if (result == 0) {
@@ -336,6 +339,16 @@ Result<std::vector<std::string>> names_in(int folder_fd, const std::string& path
   const int error_number = errno;
   ::closedir(stream);
   if (error_number != 0) return error_from_errno(error_number, path);
+  return names;
+}
+
+Result<std::vector<std::string>> folders_in(int folder_fd, const std::string& path) {
+  std::vector<std::string> names = FB_TRY(names_in(folder_fd, path));
+  std::erase_if(names, [&](const std::string& name) {
+    FileStatus status;
+    const int result = status_at(folder_fd, path.empty() ? name : path + "/" + name, status);
+    return result < 0 || !status.is_folder || status.is_link;
+  });
   return names;
 }
 

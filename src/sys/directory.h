@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,7 @@ struct WalkOptions {
   int threads = 8;  // more than cores: a walk waits for the file system
   // Names for which this answers true are left out without a word. Null: none.
   bool (*is_hidden)(std::string_view name) = nullptr;
+  std::stop_token stop{};  // ends the walk with kCancelled
 };
 
 // Fails when the first folder cannot be read; trouble further down is passed over with its reason,
@@ -42,6 +44,8 @@ Result<Walk> walk_folder(int folder_fd, const std::string& path, const WalkOptio
 
 // The names in one folder, in no order, without "." and "..".
 Result<std::vector<std::string>> names_in(int folder_fd, const std::string& path);
+// Those of its folders; links to folders are none.
+Result<std::vector<std::string>> folders_in(int folder_fd, const std::string& path);
 
 // Makes the folder `path`; its parents must exist. False when something of that name is there
 // already.

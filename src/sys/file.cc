@@ -105,6 +105,13 @@ int ScopedFd::release() {
   return fd;
 }
 
+int ScopedFd::become(ScopedFd other) {
+  while (::dup3(other.get(), fd_, O_CLOEXEC) < 0) {
+    if (errno != EINTR && errno != EBUSY) return -errno;
+  }
+  return 0;
+}
+
 void ScopedFd::reset() {
   // Linux frees the number even when close is interrupted: never retry it.
   if (fd_ >= 0) ::close(fd_);
@@ -142,9 +149,18 @@ Error error_from_errno(int error_number, std::string_view path, std::string_view
 
 int open_at(int folder_fd, std::string_view path, OpenMode mode) {
   const PathText text(path);
-  if (!text.fits()) return -ENAMETOOLONG;
-  return static_cast<int>(
-      retried([&] { return int64_t{::openat(folder_fd, text.c_str(), flags_of(mode), 0666)}; }));
+  if (!text.fits()) return path.find('\0') == std::string_view::npos ? -ENAMETOOLONG : -EINVAL;
+  const auto open_with = [&](int flags) {
+    return static_cast<int>(
+        retried([&] { return int64_t{::openat(folder_fd, text.c_str(), flags, 0666)}; }));
+  };
+  // Below a folder of ours there are files, and a pipe of that name must not make us wait: read at
+  // an offset it fails. What is named by the user may be a pipe.
+  const bool is_ours = folder_fd != kCurrentFolder;
+  const int flags = flags_of(mode) | (is_ours ? O_NONBLOCK : 0);
+  const int fd = open_with(flags);
+  // Somebody holds a lease on the file and is asked for it back: only regular files have those.
+  return fd == -EAGAIN && is_ours ? open_with(flags & ~O_NONBLOCK) : fd;
 }
 
 Result<ScopedFd> open_file(int folder_fd, std::string_view path, OpenMode mode) {
@@ -156,6 +172,14 @@ Result<ScopedFd> open_file(int folder_fd, std::string_view path, OpenMode mode) 
 int64_t read_once(int fd, std::span<std::byte> out, uint64_t offset) {
   const size_t want = std::min(out.size(), kCallBytesMax);
   return retried([&] { return ::pread(fd, out.data(), want, static_cast<off_t>(offset)); });
+}
+
+int read_away(int fd) {
+  std::byte ignored[512];
+  for (;;) {
+    const int64_t got = retried([&] { return ::read(fd, ignored, sizeof(ignored)); });
+    if (got <= 0) return static_cast<int>(got);
+  }
 }
 
 int64_t read_at(int fd, std::span<std::byte> out, uint64_t offset, size_t enough) {
@@ -210,12 +234,20 @@ int status_of(int fd, FileStatus& out) {
 
 int status_at(int folder_fd, std::string_view path, FileStatus& out) {
   const PathText text(path);
-  if (!text.fits()) return -ENAMETOOLONG;
+  if (!text.fits()) return path.find('\0') == std::string_view::npos ? -ENAMETOOLONG : -EINVAL;
   struct stat info {};
-  const int64_t result =
-      retried([&] { return int64_t{::fstatat(folder_fd, text.c_str(), &info, 0)}; });
+  const auto look = [&](int flags) {
+    return retried([&] { return int64_t{::fstatat(folder_fd, text.c_str(), &info, flags)}; });
+  };
+  int64_t result = look(AT_SYMLINK_NOFOLLOW);
+  out.is_link = result == 0 && S_ISLNK(info.st_mode);
+  if (out.is_link) result = look(0);
   if (result == 0) fill(info, out);
   return static_cast<int>(result);
+}
+
+bool is_same_file(const FileStatus& a, const FileStatus& b) {
+  return a.device == b.device && a.inode == b.inode;
 }
 
 Result<FileStatus> file_status(int folder_fd, std::string_view path) {
@@ -246,11 +278,31 @@ Status rename_file(int folder_fd, std::string_view from, std::string_view to) {
       to, "rename");
 }
 
+Status link_file(int folder_fd, std::string_view from, std::string_view to) {
+  const PathText source(from);
+  const PathText target(to);
+  if (!source.fits() || !target.fits()) return error_from_errno(ENAMETOOLONG, to);
+  const int64_t linked = retried(
+      [&] { return int64_t{::linkat(folder_fd, source.c_str(), folder_fd, target.c_str(), 0)}; });
+  const bool has_none = linked == -EPERM || linked == -EOPNOTSUPP || linked == -EMLINK ||
+                        linked == -EXDEV || linked == -ENOSYS;
+  if (has_none) return fail(ErrorCode::kUnsupported, "{}: no links to a file here", to);
+  return status_from(linked, to, "link");
+}
+
 Status remove_file(int folder_fd, std::string_view path) {
   const PathText text(path);
   if (!text.fits()) return error_from_errno(ENAMETOOLONG, path);
   return status_from(retried([&] { return int64_t{::unlinkat(folder_fd, text.c_str(), 0)}; }), path,
                      "remove");
+}
+
+Status remove_folder(int folder_fd, std::string_view path) {
+  const PathText text(path);
+  if (!text.fits()) return error_from_errno(ENAMETOOLONG, path);
+  return status_from(
+      retried([&] { return int64_t{::unlinkat(folder_fd, text.c_str(), AT_REMOVEDIR)}; }), path,
+      "remove");
 }
 
 Status make_folders(int folder_fd, std::string_view path) {
@@ -284,15 +336,26 @@ void advise_dont_need(int fd) {
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
+bool set_direct(int fd, bool is_direct) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0) return false;
+  return ::fcntl(fd, F_SETFL, is_direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
 bool try_lock(int fd) {
+  return lock_file(fd, true) == LockOutcome::kTaken;
+}
+
+LockOutcome lock_file(int fd, bool is_exclusive) {
   // Owned by the open file, not by the process: it also tells two stores of one process apart.
   struct flock whole {};
-  whole.l_type = F_WRLCK;
+  whole.l_type = is_exclusive ? F_WRLCK : F_RDLCK;
   whole.l_whence = SEEK_SET;
   while (::fcntl(fd, F_OFD_SETLK, &whole) != 0) {
-    if (errno != EINTR) return false;
+    if (errno == EAGAIN || errno == EACCES) return LockOutcome::kHeldByAnother;
+    if (errno != EINTR) return LockOutcome::kNoLocks;
   }
-  return true;
+  return LockOutcome::kTaken;
 }
 
 bool is_process_alive(int pid) {

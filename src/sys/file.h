@@ -27,6 +27,9 @@ class ScopedFd {
   bool is_open() const { return fd_ >= 0; }
   int release();
   void reset();
+  // From now on the number of this open descriptor means what `other` was, also for calls of other
+  // threads; what it meant before is closed. 0 or -errno.
+  int become(ScopedFd other);
 
  private:
   int fd_ = -1;
@@ -57,6 +60,9 @@ int64_t read_once(int fd, std::span<std::byte> out, uint64_t offset);
 // unless it is interrupted.
 int64_t read_at(int fd, std::span<std::byte> first, std::span<std::byte> second, uint64_t offset);
 
+// Reads what is no file with offsets (a kernel iterator) to its end and forgets it; 0 or -errno.
+int read_away(int fd);
+
 // Writes all of it at `offset`; 0 or -errno.
 int write_at(int fd, std::span<const std::byte> bytes, uint64_t offset);
 
@@ -67,9 +73,12 @@ struct FileStatus {
   uint64_t inode = 0;
   bool is_file = false;
   bool is_folder = false;
+  bool is_link = false;  // a symbolic link leads to it
 };
+// Whether both are one file.
+bool is_same_file(const FileStatus& a, const FileStatus& b);
 
-// 0 or -errno.
+// 0 or -errno. Links are followed.
 int status_of(int fd, FileStatus& out);
 int status_at(int folder_fd, std::string_view path, FileStatus& out);
 Result<FileStatus> file_status(int folder_fd, std::string_view path);
@@ -78,7 +87,12 @@ Result<FileStatus> file_status(int folder_fd, std::string_view path);
 Status sync_file(int fd, std::string_view path);
 Status sync_folder(int folder_fd, std::string_view path);
 Status rename_file(int folder_fd, std::string_view from, std::string_view to);
+// Another name for the same file. kUnsupported where the file system has no such links, or has no
+// more for this file; kIo when `to` is there already.
+Status link_file(int folder_fd, std::string_view from, std::string_view to);
 Status remove_file(int folder_fd, std::string_view path);
+// An empty one.
+Status remove_folder(int folder_fd, std::string_view path);
 // Every folder of `path` that is missing, mode 0777 less the umask.
 Status make_folders(int folder_fd, std::string_view path);
 // Bytes that an ordinary user may still write.
@@ -89,9 +103,16 @@ void advise_sequential(int fd);
 void advise_random(int fd);
 void advise_dont_need(int fd);
 
+// Whether the file's reads and writes go past the page cache from now on (O_DIRECT); false when the
+// file system refuses.
+bool set_direct(int fd, bool is_direct);
+
 // Takes the file's exclusive lock without waiting; held until the descriptor is closed. False when
 // another has it or the file system has none. Needs a descriptor that may write.
 bool try_lock(int fd);
+// The same, by others at once unless it is exclusive (then the descriptor must write), and why not.
+enum class LockOutcome { kTaken, kHeldByAnother, kNoLocks };
+LockOutcome lock_file(int fd, bool is_exclusive);
 bool is_process_alive(int pid);
 
 }  // namespace forebay::sys

@@ -8,7 +8,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
+#include <string>
+
+#include "sys/cgroup.h"
 
 namespace forebay::sys {
 namespace {
@@ -41,57 +43,13 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-// This process's group below `controller` ("" = cgroup v2), or "" when it has none.
-std::string cgroup_path(const std::string& controller) {
-  std::ifstream file("/proc/self/cgroup");
-  std::string line;
-  while (std::getline(file, line)) {
-    const size_t a = line.find(':');
-    const size_t b = line.find(':', a + 1);
-    if (a == std::string::npos || b == std::string::npos) continue;
-    const std::string controllers = line.substr(a + 1, b - a - 1);
-    const bool matches =
-        controller.empty()
-            ? controllers.empty()
-            : ("," + controllers + ",").find("," + controller + ",") != std::string::npos;
-    if (matches) return line.substr(b + 1);
-  }
-  return "";
-}
-
-// CPUs that the cgroup's quota amounts to; 0 = no quota.
-double cgroup_cpus() {
-  for (const std::string& group : {cgroup_path(""), std::string("/")}) {
-    std::istringstream text(first_line("/sys/fs/cgroup" + group + "/cpu.max"));
-    std::string quota;
-    double period = 0;
-    if (text >> quota >> period && quota != "max" && period > 0)
-      return std::strtod(quota.c_str(), nullptr) / period;
-  }
-  const std::string v1 = "/sys/fs/cgroup/cpu" + cgroup_path("cpu");
-  const double quota = std::strtod(first_line(v1 + "/cpu.cfs_quota_us").c_str(), nullptr);
-  const double period = std::strtod(first_line(v1 + "/cpu.cfs_period_us").c_str(), nullptr);
-  return quota > 0 && period > 0 ? quota / period : 0;
-}
-
-uint64_t cgroup_memory_bytes() {
-  const std::string candidates[] = {
-      "/sys/fs/cgroup" + cgroup_path("") + "/memory.max", "/sys/fs/cgroup/memory.max",
-      "/sys/fs/cgroup/memory" + cgroup_path("memory") + "/memory.limit_in_bytes"};
-  for (const std::string& path : candidates) {
-    const std::string text = first_line(path);
-    if (!text.empty() && text != "max") return std::strtoull(text.c_str(), nullptr, 10);
-  }
-  return 0;
-}
-
 }  // namespace
 
 int usable_cpu_count() {
   cpu_set_t set;
   int count = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   if (sched_getaffinity(0, sizeof set, &set) == 0) count = CPU_COUNT(&set);
-  const double quota = cgroup_cpus();
+  const double quota = read_cgroup_limits().cpus;
   if (quota > 0) count = std::min(count, static_cast<int>(std::ceil(quota)));
   return std::max(1, count);
 }
@@ -114,7 +72,7 @@ Host host() {
   host.cpu_count = usable_cpu_count();
   host.cpu_count_online = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   host.memory_bytes = std::strtoull(meminfo()["MemTotal"].c_str(), nullptr, 10) * 1024;
-  const uint64_t limit = cgroup_memory_bytes();
+  const uint64_t limit = read_cgroup_limits().memory_bytes;
   host.memory_limit_bytes = limit > 0 ? std::min(limit, host.memory_bytes) : host.memory_bytes;
   host.is_governor_powersave =
       first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") == "powersave";

@@ -55,4 +55,23 @@ Result<void*> find_in_module(std::string_view name, const char* symbol) {
   return fail(ErrorCode::kNotFound, "no module {} in {}", file, searched);
 }
 
+Result<void*> find_in_library(const std::string& path, const char* symbol) {
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* address = library != nullptr ? ::dlsym(library, symbol) : nullptr;
+  if (address != nullptr) return address;
+  const char* why = ::dlerror();
+  return fail(ErrorCode::kUnsupported, "{}: {}", path, why ? why : "cannot be loaded");
+}
+
+Result<std::string> find_module_file(std::string_view file) {
+  std::string searched;
+  for (const fs::path& folder : module_folders()) {
+    std::error_code error;
+    const fs::path path = fs::weakly_canonical(folder / file, error);
+    if (!error && ::access(path.c_str(), R_OK) == 0) return path.string();
+    searched += (searched.empty() ? "" : ", ") + folder.lexically_normal().string();
+  }
+  return fail(ErrorCode::kNotFound, "no {} in {}", file, searched);
+}
+
 }  // namespace forebay::sys
