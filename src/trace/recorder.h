@@ -1,102 +1,111 @@
-// Collects spans and counters in memory, up to a stated number; what does not fit is counted.
+// Takes spans and counters from many threads and writes them to a trace file without holding the
+// threads up: they fill buffers, a thread of the recorder's own sorts, packs and writes.
 //
-// Every method may be called from any thread. Code that may run without tracing takes a `Recorder*`
-// and uses the functions of trace/span.h, which cost one branch when it is null.
+// Every method may be called from any thread, finish() once, when no other thread records any more.
+// Code that may run untraced takes a `Recorder*` and records nothing when it is null.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <initializer_list>
+#include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <thread>
+#include <tuple>
 #include <vector>
 
 #include "base/mutex.h"
+#include "trace/dictionary.h"
+#include "trace/model.h"
+#include "trace/writer.h"
 
 namespace forebay::trace {
 
-// 32 bytes, so that a million events take 32 MB.
-struct Event {
-  int64_t start_ns = 0;
-  union {
-    int64_t end_ns;        // spans
-    double counter_value;  // counters
-  };
-  int64_t value = -1;  // spans: an optional argument, -1 = none
-  uint32_t is_counter : 1;
-  uint32_t track : 31;
-  int32_t name = 0;
+struct RecorderOptions {
+  std::string host;     // its name
+  std::string process;  // what this process is: "forebay run"
+  int64_t pid = -1;
+  int32_t rank = -1;
+  // Events that may wait to be written; those that come when so many wait are dropped and counted.
+  size_t waiting_max = size_t{1} << 22;
 };
 
 class Recorder {
  public:
-  explicit Recorder(size_t events_max);
+  // Nothing may have been defined in the writer before.
+  Recorder(std::unique_ptr<TraceWriter> writer, const RecorderOptions& options);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // The id of a track ("accelerator 0", "reader 0/fetch"); the same text gives the same id. Text
-  // before the first '/' names the group ("process") that viewers show it under.
-  int track(std::string_view name);
-  // The id of a span's or counter's name. At most kTextsMax names and as many tracks are kept;
-  // later ones share the id of "(other)".
-  int name(std::string_view text);
+  // Below the process; the same kind and text give the same track.
+  TrackId track(TrackKind kind, std::string_view text, int64_t number = -1);
+  NameId name(std::string_view text, Category category, EventKind kind = EventKind::kSpan);
+  KeyId key(std::string_view text, ArgumentType type = ArgumentType::kInteger);
+  TextId text(std::string_view text);
+  void fact(std::string_view key, std::string_view value);
 
-  // Spans of one track must nest. An end before its start is recorded as the start.
-  void span(int track, int name, int64_t start_ns, int64_t end_ns, int64_t value = -1);
+  // At most kArgumentsMax arguments. Spans of one track must nest, those of a stream may overlap.
+  // An end before its start is recorded as the start.
+  void span(TrackId track, NameId name, int64_t start_ns, int64_t end_ns,
+            std::initializer_list<Argument> arguments = {});
   // A value that is not finite counts as dropped.
-  void counter(int track, int name, int64_t at_ns, double value);
+  void counter(TrackId track, NameId name, int64_t at_ns, double value);
 
   uint64_t recorded() const { return recorded_.load(std::memory_order_relaxed); }
-  // Events that did not fit. Up to 1/8 of events_max may stay unused when many threads record.
   uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
-  std::vector<std::string> tracks() const;  // by id
-  std::vector<std::string> names() const;   // by id
+  // Everything is in the file, and the file is whole.
+  Status finish();
 
-  // Calls `visitor` with each event recorded before the call: in order for one thread, in no order
-  // across threads. Recording may go on meanwhile.
-  void visit(const std::function<void(const Event&)>& visitor) const;
-
-  static constexpr size_t kTextsMax = 65536;
+  static constexpr size_t kArgumentsMax = 3;
 
  private:
   static constexpr size_t kShards = 16;
+  static constexpr size_t kBufferEvents = 1024;
 
-  // Texts and their ids, in the order they came.
-  struct Interner {
-    std::vector<std::string> texts;
-    std::unordered_map<std::string, int> ids;
-    int intern(std::string_view text);
+  struct Entry {
+    Event event;
+    std::array<Argument, kArgumentsMax> arguments;
+    uint8_t argument_count = 0;
   };
-
-  struct Chunk {
-    std::unique_ptr<Event[]> events;
-    size_t capacity = 0, used = 0;
-  };
+  using Buffer = std::vector<Entry>;
 
   struct alignas(64) Shard {
-    mutable base::Mutex mutex;
-    std::vector<Chunk> chunks FB_GUARDED_BY(mutex);
+    base::Mutex mutex;
+    Buffer buffer FB_GUARDED_BY(mutex);
   };
 
-  void add(const Event& event);
-  void drop() { dropped_.fetch_add(1, std::memory_order_relaxed); }
-  size_t claim();  // events granted to a shard's next chunk; 0 when none are left
+  void add(const Entry& entry);
+  void hand_over(Buffer buffer);
+  void run(const std::stop_token& stop);
+  void drain();
+  void define();
 
-  const size_t events_max_;
+  const RecorderOptions options_;
+  std::unique_ptr<TraceWriter> writer_;  // the thread's own until it was joined
   std::array<Shard, kShards> shards_;
   // Totals only; they order nothing.
-  std::atomic<size_t> claimed_{0};
-  std::atomic<uint64_t> recorded_{0};
-  std::atomic<uint64_t> dropped_{0};
-  mutable base::Mutex texts_mutex_;
-  Interner tracks_ FB_GUARDED_BY(texts_mutex_);
-  Interner names_ FB_GUARDED_BY(texts_mutex_);
+  std::atomic<uint64_t> recorded_{0}, dropped_{0};
+  std::atomic<size_t> waiting_{0};
+
+  base::Mutex definitions_mutex_;
+  DictionaryBuilder definitions_ FB_GUARDED_BY(definitions_mutex_);
+  std::map<std::tuple<TrackKind, std::string, int64_t>, TrackId> tracks_
+      FB_GUARDED_BY(definitions_mutex_);
+  Facts facts_ FB_GUARDED_BY(definitions_mutex_);
+  TrackId process_ = kNoId;
+  KeyId value_key_ = kNoId;
+
+  base::Mutex full_mutex_;
+  base::CondVar full_changed_;
+  std::vector<Buffer> full_ FB_GUARDED_BY(full_mutex_);
+  std::jthread thread_;  // last: it uses all of the above
 };
 
 }  // namespace forebay::trace

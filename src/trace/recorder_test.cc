@@ -1,5 +1,6 @@
 #include "trace/recorder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,144 +9,102 @@
 #include <thread>
 #include <vector>
 
-#include "trace/span.h"
+#include "trace/facts.h"
+#include "trace/recording.h"
+#include "trace/testing_memory.h"
 
 namespace forebay::trace {
 namespace {
 
-std::vector<Event> events_of(const Recorder& recorder) {
-  std::vector<Event> events;
-  recorder.visit([&](const Event& event) { events.push_back(event); });
-  return events;
+RecorderOptions options() {
+  return {.host = "alpha", .process = "forebay run", .pid = 42, .rank = 3};
 }
 
-TEST(Recorder, KeepsSpansAndCountersInOrder) {
-  Recorder recorder(10);
-  const int track = recorder.track("accelerator 0");
-  const int wait = recorder.name("wait");
-  recorder.span(track, wait, 10, 20, 3);
-  recorder.counter(track, wait, 30, 1.5);
+TEST(Recorder, KeepsSpansAndCounters) {
+  MemoryFile file;
+  Recorder recorder(file.writer(), options());
+  const TrackId track = recorder.track(TrackKind::kDevice, "accelerator", 0);
+  const NameId wait = recorder.name("wait", Category::kDataWait);
+  const NameId depth = recorder.name("ready", Category::kUsage, EventKind::kCounter);
+  const KeyId step = recorder.key(key::kStep);
+  recorder.span(track, wait, 10, 20, {{step, 3}});
+  recorder.counter(track, depth, 30, 1.5);
+  recorder.counter(track, depth, 31, std::nan(""));
   recorder.span(track, wait, 50, 40);  // ends before it starts
-  const auto events = events_of(recorder);
-  ASSERT_EQ(events.size(), 3u);
-  EXPECT_EQ(events[0].start_ns, 10);
-  EXPECT_EQ(events[0].end_ns, 20);
-  EXPECT_EQ(events[0].value, 3);
-  EXPECT_EQ(events[0].is_counter, 0u);
-  EXPECT_EQ(events[1].is_counter, 1u);
-  EXPECT_EQ(events[1].counter_value, 1.5);
-  EXPECT_EQ(events[2].end_ns, 50);
-  EXPECT_EQ(events[2].value, -1);
+  ASSERT_TRUE(recorder.finish().ok());
+  EXPECT_EQ(recorder.recorded(), 3u);
+  EXPECT_EQ(recorder.dropped(), 1u);
+
+  const Recording recording = file.load();
+  ASSERT_EQ(recording.size(), 3u);
+  const TrackId read = recording.track(0);
+  EXPECT_EQ(recording.track_path(read), "alpha / forebay run 42 / accelerator 0");
+  EXPECT_EQ(recording.dictionary().tracks[recording.ancestor(read, TrackKind::kProcess)].rank, 3);
+  EXPECT_EQ(recording.duration(0), 10);
+  EXPECT_EQ(recording.name(0).category, Category::kDataWait);
+  EXPECT_EQ(recording.column(*recording.find_key(key::kStep, ArgumentType::kInteger), read)[0], 3);
+  EXPECT_EQ(
+      real_value(recording.column(*recording.find_key(key::kValue, ArgumentType::kReal), read)[1]),
+      1.5);
+  EXPECT_EQ(recording.duration(2), 0);
+  EXPECT_EQ(recording.fact(fact::kDropped), "1");
+  EXPECT_EQ(recording.files()[0].clock.size(), 1u);
 }
 
-TEST(Recorder, InternsTracksAndNames) {
-  Recorder recorder(1);
-  EXPECT_EQ(recorder.name("read"), recorder.name(std::string("read")));
-  EXPECT_NE(recorder.name("read"), recorder.name("decode"));
-  recorder.track("a");
-  recorder.track("b");
-  recorder.track("a");
-  EXPECT_EQ(recorder.tracks(), (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(recorder.names(), (std::vector<std::string>{"read", "decode"}));
-}
-
-TEST(Recorder, BoundsTheNumberOfNames) {
-  Recorder recorder(1);
-  for (size_t i = 0; i < Recorder::kTextsMax + 100; ++i) recorder.name(std::to_string(i));
-  EXPECT_EQ(recorder.names().size(), Recorder::kTextsMax);
-  EXPECT_EQ(recorder.names().back(), "(other)");
-  EXPECT_EQ(recorder.name("one more"), static_cast<int>(Recorder::kTextsMax) - 1);
-  EXPECT_EQ(recorder.name("7"), 7);
+TEST(Recorder, GivesTheSameThingOneNumber) {
+  MemoryFile file;
+  Recorder recorder(file.writer(), options());
+  EXPECT_EQ(recorder.name("read", Category::kRead), recorder.name("read", Category::kRead));
+  EXPECT_NE(recorder.name("read", Category::kRead), recorder.name("read", Category::kOther));
+  EXPECT_EQ(recorder.track(TrackKind::kThread, "a"), recorder.track(TrackKind::kThread, "a"));
+  EXPECT_NE(recorder.track(TrackKind::kThread, "a"), recorder.track(TrackKind::kThread, "b"));
+  ASSERT_TRUE(recorder.finish().ok());
 }
 
 TEST(Recorder, CountsWhatDoesNotFit) {
-  Recorder recorder(1000);
-  for (int i = 0; i < 1500; ++i) recorder.span(0, 0, i, i + 1);
-  EXPECT_EQ(recorder.recorded(), 1000u);
-  EXPECT_EQ(recorder.dropped(), 500u);
-  EXPECT_EQ(events_of(recorder).size(), 1000u);
+  MemoryFile file;
+  RecorderOptions small = options();
+  small.waiting_max = 0;
+  Recorder recorder(file.writer(), small);
+  const TrackId track = recorder.track(TrackKind::kThread, "main");
+  const NameId name = recorder.name("read", Category::kRead);
+  for (int i = 0; i < 5; ++i) recorder.span(track, name, i, i + 1);
+  ASSERT_TRUE(recorder.finish().ok());
+  EXPECT_EQ(recorder.dropped(), 5u);
+  EXPECT_EQ(file.load().fact(fact::kDropped), "5");
 }
 
-TEST(Recorder, DropsEverythingWithoutRoom) {
-  Recorder recorder(0);
-  recorder.span(0, 0, 1, 2);
-  EXPECT_EQ(recorder.dropped(), 1u);
-  EXPECT_TRUE(events_of(recorder).empty());
-}
-
-TEST(Recorder, CountsCountersThatAreNotNumbersAsDropped) {
-  Recorder recorder(10);
-  recorder.counter(0, 0, 1, std::nan(""));
-  recorder.counter(0, 0, 1, std::numeric_limits<double>::infinity());
-  EXPECT_EQ(recorder.dropped(), 2u);
-  EXPECT_EQ(recorder.recorded(), 0u);
-}
-
-TEST(Recorder, LosesNothingBetweenThreadsAndKeepsEachThreadsOrder) {
-  constexpr int kThreads = 20, kEach = 3000;
-  Recorder recorder(kThreads * kEach * 2);
+TEST(Recorder, LosesNothingBetweenThreads) {
+  constexpr int kThreads = 8, kEach = 20'000;
+  MemoryFile file;
+  Recorder recorder(file.writer(), options());
   {
     std::vector<std::jthread> threads;
-    for (int t = 0; t < kThreads; ++t) {
-      threads.emplace_back([&recorder, t] {
-        const int track = recorder.track("thread " + std::to_string(t));
-        for (int i = 0; i < kEach; ++i) recorder.span(track, recorder.name("work"), i, i + 1, t);
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&recorder, thread] {
+        const TrackId track = recorder.track(TrackKind::kThread, "worker", thread);
+        const NameId name = recorder.name("item", Category::kPrepare);
+        const KeyId path = recorder.key(key::kFile, ArgumentType::kText);
+        for (int i = 0; i < kEach; ++i) {
+          // Definitions go on while events are written.
+          const TextId text = recorder.text("file " + std::to_string(i % 997));
+          recorder.span(track, name, i, i + 1, {{path, text}});
+        }
       });
     }
-    recorder.visit([](const Event& event) { ASSERT_EQ(event.end_ns, event.start_ns + 1); });
   }
+  ASSERT_TRUE(recorder.finish().ok());
   EXPECT_EQ(recorder.dropped(), 0u);
-  std::map<int64_t, int64_t> next_of_thread;
-  for (const Event& event : events_of(recorder)) {
-    EXPECT_EQ(event.start_ns, next_of_thread[event.value]++);
+  const Recording recording = file.load();
+  ASSERT_EQ(recording.size(), size_t{kThreads} * kEach);
+  const KeyId path = *recording.find_key(key::kFile, ArgumentType::kText);
+  for (size_t row = 0; row < recording.size(); ++row) {
+    const TrackId track = recording.track(row);
+    const size_t i = row - recording.rows(track).first;
+    ASSERT_EQ(recording.start(row), static_cast<int64_t>(i));
+    const auto text = static_cast<TextId>(recording.column(path, track)[i]);
+    ASSERT_EQ(recording.dictionary().texts[text], "file " + std::to_string(i % 997));
   }
-  ASSERT_EQ(next_of_thread.size(), static_cast<size_t>(kThreads));
-  for (const auto& [thread, next] : next_of_thread) EXPECT_EQ(next, kEach) << thread;
-}
-
-TEST(Recorder, UsesSevenEighthsOfItsRoomHoweverManyThreadsRecord) {
-  constexpr size_t kRoom = 4096;
-  Recorder recorder(kRoom);
-  {
-    std::vector<std::jthread> threads;
-    for (int t = 0; t < 16; ++t) {
-      threads.emplace_back([&recorder, t] {
-        for (int i = 0; i < (t == 0 ? 10000 : 1); ++i) recorder.span(0, 0, i, i);
-      });
-    }
-  }
-  EXPECT_EQ(recorder.recorded() + recorder.dropped(), 10015u);
-  EXPECT_GE(recorder.recorded(), kRoom - kRoom / 8);
-  EXPECT_LE(recorder.recorded(), kRoom);
-}
-
-TEST(ScopedSpan, RecordsItsLifetimeAndValue) {
-  base::ManualClock clock;
-  Recorder recorder(4);
-  {
-    ScopedSpan span(&recorder, clock, 1, 2);
-    clock.advance_ns(70);
-    span.set_value(9);
-  }
-  const auto events = events_of(recorder);
-  ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].end_ns - events[0].start_ns, 70);
-  EXPECT_EQ(events[0].value, 9);
-  EXPECT_EQ(events[0].name, 2);
-}
-
-TEST(ScopedSpan, DoesNotReadTheClockWithoutARecorder) {
-  class CountingClock : public base::ManualClock {
-   public:
-    int64_t now_ns() const override { return ++reads; }
-    mutable int64_t reads = 0;
-  };
-  CountingClock clock;
-  {
-    const ScopedSpan span(nullptr, clock, 0, 0);
-    count(nullptr, 0, 0, 1, 1.0);
-  }
-  EXPECT_EQ(clock.reads, 0);
 }
 
 }  // namespace
