@@ -177,6 +177,9 @@ class MessagingWorld : public World {
   Status pump() FB_REQUIRES(mutex_);
   Status take(int from, std::string_view message) FB_REQUIRES(mutex_);
   void take_failure(int from, std::string_view bytes) FB_REQUIRES(mutex_);
+  void note_failure(const Error& cause) FB_REQUIRES(mutex_);
+  // The same, and the others hear of it.
+  void give_up(const Error& cause) FB_REQUIRES(mutex_);
   Error named_failure() const FB_REQUIRES(mutex_) {
     return {failure_->code, fmt::format("{}: {}", name_of(*this, failed_rank_), failure_->message)};
   }
@@ -184,6 +187,9 @@ class MessagingWorld : public World {
                                    const std::stop_token& stop);
   Status look(const std::vector<int>& peers, Kind kind, std::vector<std::optional<Entry>>& got)
       FB_REQUIRES(mutex_);
+  static std::vector<int> missing_of(const std::vector<int>& peers,
+                                     const std::vector<std::optional<Entry>>& got);
+  std::string named(const std::vector<int>& ranks) const;
   void note_wait(int64_t since_ns, const std::vector<int>& peers,
                  const std::vector<std::optional<Entry>>& got) FB_REQUIRES(mutex_);
   bool pump_until(double seconds, const std::function<bool()>& done);
@@ -243,10 +249,11 @@ Status MessagingWorld::pump() {
     else
       taken = take((*next)->from, (*next)->bytes);
     if (taken.ok()) continue;
-    if (!failure_) {
-      failure_ = taken.error();
-      failed_rank_ = rank_;
-    }
+    // Process 0 may be the only one that sees another go.
+    if (is_hub())
+      give_up(taken.error());
+    else if (!failure_)
+      note_failure(taken.error());
     return taken;
   }
   return {};
@@ -311,15 +318,31 @@ Status MessagingWorld::look(const std::vector<int>& peers, Kind kind,
   return {};
 }
 
+std::vector<int> MessagingWorld::missing_of(const std::vector<int>& peers,
+                                            const std::vector<std::optional<Entry>>& got) {
+  std::vector<int> missing;
+  for (size_t i = 0; i < peers.size(); ++i)
+    if (!got[i]) missing.push_back(peers[i]);
+  return missing;
+}
+
+// The first few by name.
+std::string MessagingWorld::named(const std::vector<int>& ranks) const {
+  std::string text;
+  constexpr size_t kNamed = 4;
+  for (size_t i = 0; i < ranks.size() && i < kNamed; ++i)
+    text += (i == 0 ? "" : ", ") + name_of(*this, ranks[i]);
+  if (ranks.size() > kNamed) text += fmt::format(" and {} more", ranks.size() - kNamed);
+  return text;
+}
+
 void MessagingWorld::note_wait(int64_t since_ns, const std::vector<int>& peers,
                                const std::vector<std::optional<Entry>>& got) {
   const int64_t now = clock_.now_ns();
   waits_since_ns_ = since_ns;
   const double waited = static_cast<double>(now - std::max(since_ns, said_ns_)) * kNano;
   if (waited < options_.patience_seconds) return;
-  missing_.clear();
-  for (size_t i = 0; i < peers.size(); ++i)
-    if (!got[i]) missing_.push_back(peers[i]);
+  missing_ = missing_of(peers, got);
   if (!is_hub()) return;
   // Those that have come would otherwise take process 0 for the culprit.
   said_ns_ = now;
@@ -336,8 +359,8 @@ Result<std::vector<MessagingWorld::Entry>> MessagingWorld::await(const std::vect
   while (true) {
     {
       const base::MutexLock lock(mutex_);
-      FB_TRY(pump());
-      FB_TRY(look(peers, kind, got));
+      const Status pumped = pump();
+      FB_TRY(look(peers, kind, got));  // what came before somebody went counts
       const auto missing = std::count(got.begin(), got.end(), std::nullopt);
       if (missing == 0 || (is_open_ && failure_) || stop.stop_requested()) {
         waits_since_ns_ = 0;
@@ -345,6 +368,11 @@ Result<std::vector<MessagingWorld::Entry>> MessagingWorld::await(const std::vect
       }
       if (missing == 0) break;
       if (is_open_ && failure_) return named_failure();
+      if (!pumped.ok()) return pumped.error();
+      if (const double waited = static_cast<double>(clock_.now_ns() - since) * kNano;
+          is_open_ && options_.wait_seconds_max > 0 && waited > options_.wait_seconds_max)
+        return forebay::fail(ErrorCode::kIo, "waited {:.0f} seconds for {}", waited,
+                             named(missing_of(peers, got)));
       if (stop.stop_requested())
         return forebay::fail(ErrorCode::kCancelled, "stopped while waiting for the others");
       note_wait(since, peers, got);
@@ -456,15 +484,23 @@ Status MessagingWorld::measure_clocks(std::stop_token stop) {
   return {};
 }
 
-void MessagingWorld::fail(const Error& cause) {
-  const base::MutexLock lock(mutex_);
-  if (failure_ || has_ended_) return;
+void MessagingWorld::note_failure(const Error& cause) {
   failure_ = cause;
   failed_rank_ = rank_;
+}
+
+void MessagingWorld::give_up(const Error& cause) {
+  if (failure_ || has_ended_) return;
+  note_failure(cause);
   std::string bytes;
   append_number<int32_t>(bytes, static_cast<int32_t>(cause.code));
   bytes += cause.message;
   for (const int rank : others()) send(rank, Kind::kFail, bytes).ignore("it may be gone itself");
+}
+
+void MessagingWorld::fail(const Error& cause) {
+  const base::MutexLock lock(mutex_);
+  give_up(cause);
 }
 
 // Looks until done() or the time is over; done() runs under the lock.
@@ -516,12 +552,7 @@ std::string MessagingWorld::waits_for(double seconds) const {
   // What process 0 said last counts for the others; it has its own list.
   const int64_t since = is_hub() ? waits_since_ns_ : std::max(waits_since_ns_, said_ns_);
   if (static_cast<double>(clock_.now_ns() - since) * kNano < seconds) return "";
-  std::string text;
-  constexpr size_t kNamed = 4;
-  for (size_t i = 0; i < missing_.size() && i < kNamed; ++i)
-    text += (i == 0 ? "" : ", ") + name_of(*this, missing_[i]);
-  if (missing_.size() > kNamed) text += fmt::format(" and {} more", missing_.size() - kNamed);
-  return text;
+  return named(missing_);
 }
 
 bool MessagingWorld::close(double grace_seconds) {

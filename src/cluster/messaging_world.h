@@ -21,6 +21,7 @@ struct MessagingOptions {
   std::string host;             // of this process
   int cpu_count = 1;            // with fewer than processes on this host, waits never spin
   double clock_seconds = 60;    // between two measurements of the clocks
+  double wait_seconds_max = 0;  // that a call waits for another process; 0 = as long as it lives
   double patience_seconds = 5;  // after which process 0 tells those who wait that it waits too
 };
 

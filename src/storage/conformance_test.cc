@@ -59,6 +59,56 @@ TEST_P(ConformanceTest, ListsSortedPathsBelowAFolder) {
   EXPECT_EQ(store_->list("none").error().code, ErrorCode::kNotFound);
 }
 
+// One that is not published is seen by those who clean up, and theirs only once its writer is gone.
+TEST_P(ConformanceTest, WhatIsNotPublishedIsListedForThoseWhoCleanUp) {
+  put(*store_, "a/f", "x");
+  EXPECT_TRUE(store_->list_unpublished("").take().empty());
+  auto writer = store_->create("a/g").take();
+  // Beyond the first part of an upload.
+  ASSERT_TRUE(writer->append(bytes_of(std::string(9 << 20, 'x'))).ok());
+  if (store_->capabilities().can_sync) {
+    ASSERT_TRUE(writer->sync().ok());
+  }
+  const auto begun = store_->list_unpublished("a").take();
+  const std::string driver = GetParam();
+  const bool shows_it =
+      driver.find("memory") == std::string::npos && driver.find("null") == std::string::npos;
+  ASSERT_EQ(begun.size(), shows_it ? 1u : 0u);
+  EXPECT_THAT(paths_of(store_->list("").take()), ElementsAre("a/f"));
+  if (!shows_it) return;
+  const bool has_locks = driver.find("s3") == std::string::npos;
+  EXPECT_GT(begun[0].bytes, 1u << 20);
+  EXPECT_GT(begun[0].mtime_ns, 0);
+  EXPECT_EQ(begun[0].writer,
+            has_locks ? Unpublished::Writer::kLives : Unpublished::Writer::kUnknown);
+  const Status removed = store_->remove_unpublished(begun[0]);
+  if (has_locks) {
+    EXPECT_EQ(removed.error().code, ErrorCode::kResourceExhausted);
+  } else {
+    EXPECT_TRUE(removed.ok()) << removed.error().message;
+  }
+  writer.reset();
+  EXPECT_TRUE(store_->list_unpublished("").take().empty());
+  EXPECT_FALSE(store_->list_unpublished("../x").ok());
+  EXPECT_EQ(store_->remove_unpublished({.path = "a/f"}).ok(), false);
+  EXPECT_EQ(get(*store_, "a/f"), "x");
+}
+
+TEST_P(ConformanceTest, FoldersAreListedByName) {
+  put(*store_, "a/f", "x");
+  put(*store_, "a/deep/f", "x");
+  ASSERT_TRUE(store_->make_folder("empty").ok());
+  auto folders = store_->list_folders("").take();
+  std::sort(folders.begin(), folders.end());
+  const bool has_folders =
+      GetParam().find("s3") == std::string::npos && GetParam().find("memory") == std::string::npos;
+  if (has_folders) {
+    EXPECT_THAT(folders, ElementsAre("a", "empty"));
+  } else {
+    EXPECT_TRUE(folders.empty());
+  }
+}
+
 // Two threads that both find the folder missing must not take each other's temporary file.
 TEST_P(ConformanceTest, ManyThreadsCreateFilesInANewFolderAtOnce) {
   for (int round = 0; round < 20; ++round) {
@@ -75,6 +125,89 @@ TEST_P(ConformanceTest, ManyThreadsCreateFilesInANewFolderAtOnce) {
     threads.clear();
     EXPECT_EQ(failures, 0);
   }
+}
+
+// A folder that holds no file yet can be listed where there are folders, and is no file anywhere.
+TEST_P(ConformanceTest, FoldersAreMadeBeforeTheyHoldAFile) {
+  EXPECT_TRUE(store_->make_folder("new/deep").ok());
+  EXPECT_TRUE(store_->make_folder("new/deep").ok());
+  EXPECT_TRUE(store_->list("").take().files.empty());
+  const bool has_folders =
+      GetParam().find("s3") == std::string::npos && GetParam().find("memory") == std::string::npos;
+  EXPECT_EQ(std::filesystem::is_directory(folder_ / "new/deep"), has_folders);
+  EXPECT_EQ(store_->list("new/deep").ok(), has_folders);
+  put(*store_, "new/deep/f", "x");
+  EXPECT_EQ(get(*store_, "new/deep/f"), "x");
+  EXPECT_EQ(store_->make_folder("../new").error().code, ErrorCode::kInvalidArgument);
+  if (has_folders) {
+    EXPECT_EQ(store_->make_folder("new/deep/f").error().code, ErrorCode::kInvalidArgument);
+  }
+}
+
+TEST_P(ConformanceTest, FoldersAreRenamedWithAllThatTheyHold) {
+  put(*store_, "before/f", "x");
+  put(*store_, "before/deep/g", "y");
+  put(*store_, "taken/h", "z");
+  const Status renamed = store_->rename_folder("before", "after");
+  if (!store_->capabilities().can_rename) {
+    EXPECT_EQ(renamed.error().code, ErrorCode::kUnsupported);
+    return;
+  }
+  ASSERT_TRUE(renamed.ok()) << renamed.error().message;
+  EXPECT_EQ(get(*store_, "after/f"), "x");
+  EXPECT_EQ(get(*store_, "after/deep/g"), "y");
+  EXPECT_EQ(store_->stat("before/f").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(store_->rename_folder("before", "again").error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(store_->rename_folder("after", "taken").ok());
+  EXPECT_EQ(get(*store_, "taken/h"), "z");
+  EXPECT_EQ(get(*store_, "after/f"), "x");
+  EXPECT_EQ(store_->rename_folder("after", "../out").error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_P(ConformanceTest, AFileWithTwoNamesStaysUntilBothAreRemoved) {
+  put(*store_, "a/f", "x");
+  put(*store_, "b/taken", "y");
+  const Status linked = store_->link_file("a/f", "b/taken");
+  if (!store_->capabilities().can_link) {
+    EXPECT_EQ(linked.error().code, ErrorCode::kUnsupported);
+    return;
+  }
+  ASSERT_TRUE(linked.ok()) << linked.error().message;
+  ASSERT_TRUE(store_->link_file("a/f", "new/deep/g").ok());
+  ASSERT_TRUE(store_->remove("a/f").ok());
+  EXPECT_EQ(get(*store_, "b/taken"), "x");
+  EXPECT_EQ(get(*store_, "new/deep/g"), "x");
+  EXPECT_EQ(store_->link_file("a/f", "c").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(store_->link_file("../a", "c").error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(store_->link_file("b/taken", "../c").error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_P(ConformanceTest, AFileIsLockedByManyOrByOne) {
+  put(*store_, "f", "x");
+  auto first = store_->lock_file("f", false);
+  if (!first.ok() && first.error().code == ErrorCode::kUnsupported) {
+    EXPECT_EQ(store_->lock_file("f", true).error().code, ErrorCode::kUnsupported);
+    return;
+  }
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  auto second = store_->lock_file("f", false);
+  ASSERT_TRUE(second.ok());
+  EXPECT_EQ(store_->lock_file("f", true).error().code, ErrorCode::kResourceExhausted);
+  second->reset();
+  EXPECT_EQ(store_->lock_file("f", true).error().code, ErrorCode::kResourceExhausted);
+  first->reset();
+  EXPECT_TRUE(store_->lock_file("f", true).ok());
+  EXPECT_EQ(store_->lock_file("g", false).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(store_->lock_file("../g", false).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_P(ConformanceTest, FoldersAreRemovedOnceTheyHoldNoFile) {
+  put(*store_, "folder/f", "x");
+  ASSERT_TRUE(store_->remove("folder/f").ok());
+  const Status removed = store_->remove_folder("folder");
+  EXPECT_TRUE(removed.ok()) << removed.error().message;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "folder"));
+  EXPECT_EQ(store_->remove_folder("../folder").error().code, ErrorCode::kInvalidArgument);
 }
 
 TEST_P(ConformanceTest, UnpublishedFilesAreHiddenAndDiscarded) {
@@ -154,7 +287,27 @@ TEST_P(ConformanceTest, ReadAtIsShortOnlyAtTheEnd) {
   EXPECT_EQ(*store_->read_at("f", 10, writable(out)), 0u);
   EXPECT_EQ(*store_->read_at("f", 1000, writable(out)), 0u);
   EXPECT_EQ(store_->read_at("none", 0, writable(out)).error().code, ErrorCode::kNotFound);
+  const auto file = store_->open_file("f");
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  for (const uint64_t offset : {3, 8, 10, 1000, 3})
+    EXPECT_EQ(*(*file)->read_at(offset, writable(out)),
+              *store_->read_at("f", offset, writable(out)));
+  const auto none = store_->open_file("none");
+  EXPECT_EQ(none.ok() ? (*none)->read_at(0, writable(out)).error().code : none.error().code,
+            ErrorCode::kNotFound);
   EXPECT_EQ(read_file(*store_, "f", 9).error().code, ErrorCode::kResourceExhausted);
+}
+
+TEST_P(ConformanceTest, AStopEndsWhatTheCallerWaitsFor) {
+  put(*store_, "f", "0123456789");
+  std::stop_source stop;
+  store_->set_stop(stop.get_token());
+  std::string out(4, '-');
+  EXPECT_EQ(*store_->read_at("f", 0, writable(out)), 4u);
+  stop.request_stop();
+  EXPECT_EQ(store_->read_at("f", 0, writable(out)).error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(store_->stat("f").error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(store_->list("").error().code, ErrorCode::kCancelled);
 }
 
 // Every way to ask for the same bytes: with and without destination and visitor, around piece and
@@ -266,9 +419,9 @@ TEST_P(ConformanceTest, KeptFilesAreForgottenWhenReplacedOrRemoved) {
 
 TEST_P(ConformanceTest, ManyReadsInFlightCompleteOnceEach) {
   std::map<std::string, std::string> files;
-  for (int i = 0; i < 40; ++i) {
+  for (uint64_t i = 0; i < 40; ++i) {
     const std::string path = "d/" + std::to_string(i);
-    files[path] = random_text(static_cast<size_t>(1 + i * 777), static_cast<uint64_t>(i));
+    files[path] = random_text(1 + i * 777, i);
     put(*store_, path, files[path]);
   }
   for (const int depth : {1, 3, 16}) {
@@ -307,6 +460,37 @@ TEST_P(ConformanceTest, ManyReadsInFlightCompleteOnceEach) {
     EXPECT_EQ(seen, std::vector<int>(outs.size(), 1));
     EXPECT_EQ(reads->reap(done, {}), 0u);  // nothing is left to wait for
   }
+}
+
+TEST_P(ConformanceTest, DepthMayChangeWhileReadsAreInFlight) {
+  const std::string content = random_text(5000, 1);
+  put(*store_, "d/file", content);
+  const auto reads = store_->open_queue({.depth = 1, .depth_max = 12, .name = "test"}).take();
+  std::vector<std::string> outs(300, std::string(content.size(), '.'));
+  std::vector<Completion> done(5);
+  const int depths[] = {12, 3, 1, 8, 2, 12};
+  size_t finished = 0, submitted = 0;
+  for (int round = 0; finished < outs.size(); ++round) {
+    if (submitted < outs.size()) {
+      for (int i = 0; i < 50; ++i, ++submitted) {
+        const Read read{.path = "d/file",
+                        .length = content.size(),
+                        .destination = writable(outs[submitted]).data(),
+                        .tag = submitted};
+        reads->submit({&read, 1});
+      }
+    }
+    const int depth = depths[round % 6];
+    EXPECT_GE(reads->set_depth(depth), 1);
+    EXPECT_LE(reads->set_depth(depth), depth);
+    const size_t got = reads->reap(done, {});
+    for (size_t i = 0; i < got; ++i) {
+      ASSERT_TRUE(done[i].status.ok()) << done[i].status.error().message;
+      EXPECT_EQ(outs[done[i].tag], content);
+    }
+    finished += got;
+  }
+  EXPECT_EQ(finished, outs.size());
 }
 
 TEST_P(ConformanceTest, WakeAndStopReleaseAWaitingReap) {

@@ -134,6 +134,19 @@ size_t DelayedQueue::reap(std::span<Completion> out, std::stop_token stop) {
   }
 }
 
+int DelayedQueue::set_depth(int depth) {
+  {
+    base::MutexLock lock(mutex_);
+    depth_ = static_cast<size_t>(std::max(1, depth));
+    const int64_t now = now_ns();
+    while (!waiting_.empty() && timers_.size() < depth_) let_in(waiting_.pop(), now);
+  }
+  timer_changed_.notify_one();
+  hand_on();
+  inner_->set_depth(depth);
+  return depth;
+}
+
 void DelayedQueue::wake() {
   {
     base::MutexLock lock(mutex_);

@@ -37,6 +37,7 @@ class DelayedQueue final : public ReadQueue {
   void submit(std::span<const Read> reads) override;
   size_t reap(std::span<Completion> out, std::stop_token stop) override;
   void wake() override;
+  int set_depth(int depth) override;
 
  private:
   struct Held {
@@ -58,12 +59,12 @@ class DelayedQueue final : public ReadQueue {
 
   std::unique_ptr<ReadQueue> inner_;
   const std::function<ReadSchedule(const Read&, int64_t)> schedule_;
-  const size_t depth_;
   std::vector<size_t> free_;  // places in held_; the reaping thread's, like the next two
   std::vector<Read> batch_;
   size_t inside_ = 0;  // in the inner queue
 
   base::Mutex mutex_;
+  size_t depth_ FB_GUARDED_BY(mutex_);
   base::CondVar timer_changed_;
   base::CondVar due_changed_;
   std::vector<Held> held_ FB_GUARDED_BY(mutex_);

@@ -26,13 +26,19 @@ class DirectStore final : public FolderStore {
     out.alignment = kDirectAlignBytes;
     out.can_sync = true;
     out.can_patch = true;
+    out.can_rename = true;
+    out.can_link = true;
     out.is_local = true;
     out.fallback_reason = folder().direct_refusal();
     return out;
   }
 
+  Result<std::unique_ptr<Writer>> create(std::string_view path) override {
+    return folder().create(path, Caching::kDirect);
+  }
   Result<std::unique_ptr<ReadQueue>> open_queue(QueueOptions options) override {
     options.depth = std::clamp(options.depth, 1, kDepthMax);
+    options.depth_max = std::clamp(options.depth_max, 0, kDepthMax);
     return PoolQueue::open(
         options, [this] { return std::make_unique<DirectReader>(folder(), piece_bytes_); });
   }

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "storage/delayed_queue.h"
+#include "sys/thread.h"
 
 namespace forebay::storage {
 namespace {
@@ -73,6 +74,10 @@ class FaultQueue final : public ReadQueue {
   }
 
   void wake() override { inner_->wake(); }
+  // Delays let every read in at once (above): a limit would move that to another thread.
+  int set_depth(int depth) override {
+    return dice_.plan().kind == FaultKind::kDelay ? depth : inner_->set_depth(depth);
+  }
 
  private:
   struct Slot {
@@ -85,7 +90,8 @@ class FaultQueue final : public ReadQueue {
     const std::optional<Fault> fault = dice_.roll();
     const bool fails_at_once =
         fault && (fault->kind == FaultKind::kError || fault->kind == FaultKind::kVanish ||
-                  fault->kind == FaultKind::kNoSpace ||
+                  fault->kind == FaultKind::kNoSpace || fault->kind == FaultKind::kQuota ||
+                  fault->kind == FaultKind::kStale ||
                   (fault->kind == FaultKind::kShort && read.length == 0));
     if (fails_at_once) {
       Completion out;
@@ -158,6 +164,8 @@ std::optional<Fault> FaultDice::roll() {
       static_cast<double>(base::derive_seed(plan_.seed, operation, 1) >> 11) * 0x1p-53;
   if (!by_number && draw >= plan_.chance) return std::nullopt;
   faults_.fetch_add(1, std::memory_order_relaxed);
+  constexpr int kKilled = 137;  // as shells say it
+  if (plan_.kind == FaultKind::kKill) sys::exit_now(kKilled);
   return Fault{plan_.kind, operation, random};
 }
 
@@ -170,6 +178,10 @@ Error fault_error(const Fault& fault, std::string_view doing, std::string_view p
       return error(ErrorCode::kNotFound, "No such file or directory");
     case FaultKind::kNoSpace:
       return error(ErrorCode::kResourceExhausted, "No space left on device");
+    case FaultKind::kQuota:
+      return error(ErrorCode::kResourceExhausted, "Disk quota exceeded");
+    case FaultKind::kStale:
+      return error(ErrorCode::kIo, "Stale file handle");
     default:
       return error(ErrorCode::kIo, "Input/output error");
   }

@@ -10,25 +10,27 @@
 namespace forebay::storage {
 namespace {
 
-constexpr std::string_view kKinds[] = {"error", "short", "delay", "corrupt", "vanish", "enospc"};
+constexpr std::string_view kKinds[] = {"error",  "short",  "delay",  "corrupt", "vanish",
+                                       "enospc", "edquot", "estale", "kill"};
 constexpr StoreOption kOptions[] = {
     {"over", "a store; with options of its own it must come last", "local",
      "the store that does the work"},
-    {"kind", "error, short, delay, corrupt, vanish or enospc", "error", "what goes wrong"},
+    {"kind", "error, short, delay, corrupt, vanish, enospc, edquot, estale or kill", "error",
+     "what goes wrong"},
     {"fail_at", "operation number from 1; 0 = none", "0", "the operation that goes wrong"},
     {"every", "count; 0 = never", "0", "each operation whose number is a multiple goes wrong"},
     {"chance", "0..1", "0", "any operation goes wrong with this probability"},
-    {"delay", "duration", "100ms", "of kind=delay"},
+    {"delay", "duration up to 1h", "100ms", "of kind=delay"},
     {"seed", "number", "1", "of chances, and of the bytes that are corrupted or missing"},
 };
 
 // What an operation without bytes does with a fault: an error, a wait, or nothing.
 Status suffer(const std::optional<Fault>& fault, const FaultDice& dice, std::string_view doing,
-              std::string_view path) {
+              std::string_view path, std::stop_token stop = {}) {
   if (!fault || fault->kind == FaultKind::kCorrupt) return {};
   if (fault->kind == FaultKind::kDelay) {
     base::Clock& clock = base::monotonic_clock();
-    clock.sleep_until_ns(clock.now_ns() + dice.plan().delay_ns, std::stop_token());
+    clock.sleep_until_ns(clock.now_ns() + dice.plan().delay_ns, std::move(stop));
     return {};
   }
   return fault_error(*fault, doing, path);
@@ -104,7 +106,7 @@ class FaultyStoreImpl final : public FaultyStore {
   Result<Listing> list(std::string_view prefix) override {
     const std::optional<Fault> fault = dice_.roll();
     const bool loses_one = fault && fault->kind == FaultKind::kVanish;
-    if (!loses_one) FB_TRY(suffer(fault, dice_, "list", prefix));
+    if (!loses_one) FB_TRY(suffer(fault, dice_, "list", prefix, stop()));
     Listing out = FB_TRY(over_.list(prefix));
     if (loses_one && !out.files.empty()) {
       out.files.erase(out.files.begin() + static_cast<ptrdiff_t>(fault->random % out.files.size()));
@@ -112,7 +114,7 @@ class FaultyStoreImpl final : public FaultyStore {
     return out;
   }
   Result<FileInfo> stat(std::string_view path) override {
-    FB_TRY(suffer(dice_.roll(), dice_, "stat", path));
+    FB_TRY(suffer(dice_.roll(), dice_, "stat", path, stop()));
     return over_.stat(path);
   }
   Result<std::unique_ptr<ReadQueue>> open_queue(QueueOptions options) override {
@@ -122,13 +124,37 @@ class FaultyStoreImpl final : public FaultyStore {
                          std::span<std::byte> out) override {
     const std::optional<Fault> fault = dice_.roll();
     const bool is_short = fault && fault->kind == FaultKind::kShort && !out.empty();
-    if (!is_short) FB_TRY(suffer(fault, dice_, "read", path));
+    if (!is_short) FB_TRY(suffer(fault, dice_, "read", path, stop()));
     const auto wanted = is_short ? out.first(fault->random % out.size()) : out;
     const size_t got = FB_TRY(over_.read_at(path, offset, wanted));
     if (fault && fault->kind == FaultKind::kCorrupt && got > 0) {
       out[fault->random % got] ^= std::byte{1};
     }
     return got;
+  }
+  void set_stop(std::stop_token stop) override {
+    over_.set_stop(stop);
+    Store::set_stop(std::move(stop));
+  }
+  Status make_folder(std::string_view path) override {
+    FB_TRY(suffer(dice_.roll(), dice_, "make folder", path));
+    return over_.make_folder(path);
+  }
+  Status rename_folder(std::string_view from, std::string_view to) override {
+    FB_TRY(suffer(dice_.roll(), dice_, "rename folder", from));
+    return over_.rename_folder(from, to);
+  }
+  Status link_file(std::string_view from, std::string_view to) override {
+    FB_TRY(suffer(dice_.roll(), dice_, "link", from));
+    return over_.link_file(from, to);
+  }
+  Result<std::shared_ptr<const void>> lock_file(std::string_view path, bool is_exclusive) override {
+    FB_TRY(suffer(dice_.roll(), dice_, "lock", path));
+    return over_.lock_file(path, is_exclusive);
+  }
+  Status remove_folder(std::string_view path) override {
+    FB_TRY(suffer(dice_.roll(), dice_, "remove folder", path));
+    return over_.remove_folder(path);
   }
   Result<std::unique_ptr<Writer>> create(std::string_view path) override {
     FB_TRY(suffer(dice_.roll(), dice_, "create", path));
@@ -139,10 +165,24 @@ class FaultyStoreImpl final : public FaultyStore {
     FB_TRY(suffer(dice_.roll(), dice_, "remove", path));
     return over_.remove(path);
   }
+  Result<std::vector<std::string>> list_folders(std::string_view prefix) override {
+    FB_TRY(suffer(dice_.roll(), dice_, "list folders", prefix, stop()));
+    return over_.list_folders(prefix);
+  }
+  Result<std::vector<Unpublished>> list_unpublished(std::string_view prefix) override {
+    FB_TRY(suffer(dice_.roll(), dice_, "list unpublished", prefix, stop()));
+    return over_.list_unpublished(prefix);
+  }
+  Status remove_unpublished(const Unpublished& one) override {
+    FB_TRY(suffer(dice_.roll(), dice_, "remove unpublished", one.path));
+    return over_.remove_unpublished(one);
+  }
+  void look_again() override { over_.look_again(); }
   Result<uint64_t> free_bytes() override {
     FB_TRY(suffer(dice_.roll(), dice_, "free bytes", over_.describe()));
     return over_.free_bytes();
   }
+  uint64_t other_retries() const override { return over_.other_retries(); }
 
  private:
   std::unique_ptr<Store> owned_;

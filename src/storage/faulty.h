@@ -1,7 +1,8 @@
 // A store that misbehaves on purpose, at operations you choose, the same way each time.
 //
-// Every operation counts, from 1: list, stat, read_at, each submitted read, create, append, patch,
-// sync, publish, remove, free_bytes.
+// Every operation counts, from 1: list, list_folders, list_unpublished, stat, read_at, each
+// submitted read, create, append, patch, sync, publish, remove, remove_unpublished, make_folder,
+// rename_folder, remove_folder, link_file, lock_file, free_bytes.
 #pragma once
 
 #include <atomic>
@@ -20,6 +21,9 @@ enum class FaultKind {
              // right
   kVanish,   // kNotFound; list: leaves one file out
   kNoSpace,  // kResourceExhausted
+  kQuota,    // the same, by another name
+  kStale,    // kIo: what a file server says of a file that it forgot
+  kKill,     // the process ends before the operation, as a SIGKILL would end it
 };
 
 struct FaultPlan {

@@ -40,7 +40,7 @@ void FileReader::perform(const Read& read, Completion& out) {
       if (!own.is_open()) {
         error_number = -own.get();
       } else if (read.keep_open) {
-        sys::advise_random(own.get());
+        read.in_order ? sys::advise_sequential(own.get()) : sys::advise_random(own.get());
         kept = folder_.open_files().keep(read.path, std::move(own));
       } else if (read.offset == 0 && read.length >= kSequentialBytes) {
         sys::advise_sequential(own.get());

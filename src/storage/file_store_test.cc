@@ -141,6 +141,46 @@ TEST_P(FileStoreTest, UnpublishedFilesOfDeadProcessesAreCleanedUp) {
                                             ".forebay-notes.part", "f"));
 }
 
+TEST_P(FileStoreTest, WhatAKilledWriterLeftIsListedAsNobodysAndRemoved) {
+  const pid_t child = fork();
+  if (child == 0) {
+    auto writer = open_for_test("local", root())->create("d/f");
+    _exit(writer.ok() && (*writer)->append(bytes_of(std::string(1 << 20, 'x'))).ok() ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_EQ(status, 0);
+  put_outside("d/.forebay-notes.part", "not ours");
+  const auto left = store_->list_unpublished("").take();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].bytes, 1u << 20);
+  EXPECT_EQ(left[0].writer, Unpublished::Writer::kGone);
+  EXPECT_TRUE(store_->remove_unpublished(left[0]).ok());
+  EXPECT_EQ(store_->remove_unpublished(left[0]).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(store_->remove_unpublished({.path = "d/.forebay-notes.part"}).error().code,
+            ErrorCode::kInvalidArgument);
+  EXPECT_THAT(names_on_disk("d"), ElementsAre(".forebay-notes.part"));
+}
+
+// A descriptor of the root is kept; what has its name since counts once somebody asks for that.
+TEST_P(FileStoreTest, ARootThatIsMadeAgainIsFoundWhenItIsLookedFor) {
+  put(*store_, "f", "old");
+  const auto reads = queue();
+  const std::string aside = root() + ".aside";
+  fs::rename(root(), aside);
+  store_->look_again();
+  EXPECT_EQ(store_->stat("f").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(store_->list("").error().code, ErrorCode::kNotFound);
+  put(*store_, "d/g", "new");  // makes it
+  EXPECT_EQ(get(*store_, "d/g"), "new");
+  EXPECT_EQ(read_one(*reads, {.path = "d/g", .length = 3}).bytes, 3u);
+  fs::remove_all(root());
+  fs::rename(aside, root());
+  store_->look_again();
+  EXPECT_EQ(get(*store_, "f"), "old");
+  EXPECT_EQ(store_->stat("d/g").error().code, ErrorCode::kNotFound);
+}
+
 TEST_P(FileStoreTest, ConcurrentWritersOfOneFileDoNotMeet) {
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
@@ -278,6 +318,33 @@ TEST_P(FileStoreTest, SignalsDoNotDisturbReads) {
   setitimer(ITIMER_REAL, &never, nullptr);
   sigaction(SIGALRM, &before, nullptr);
   EXPECT_GT(signals.load(), 0);
+}
+
+TEST_P(FileStoreTest, MessagesNameAPathWithoutDoubledSlashes) {
+  const std::string root = folder_ / "none";
+  const auto store =
+      open_for_test(GetParam() == "uring_refused" ? "uring" : GetParam(), root + "//");
+  EXPECT_THAT(store->list("").error().message, testing::StartsWith(root + ": "));
+  EXPECT_THAT(store->stat("f").error().message, testing::StartsWith(root + "/f: "));
+}
+
+TEST_P(FileStoreTest, PipeInPlaceOfAFileIsAnErrorAndNoWait) {
+  put_outside("x", "0123456789");
+  ASSERT_TRUE(store_->stat("x").ok());
+  fs::remove(root() + "/x");
+  ASSERT_EQ(mkfifo((root() + "/x").c_str(), 0600), 0);
+  const auto reads = queue();
+  for (const bool keep_open : {false, true}) {
+    std::string out(10, '.');
+    const Completion done = read_one(*reads, {.path = "x",
+                                              .length = out.size(),
+                                              .destination = writable(out).data(),
+                                              .to_end = true,
+                                              .keep_open = keep_open});
+    EXPECT_FALSE(done.status.ok());
+  }
+  std::string out(10, '.');
+  EXPECT_FALSE(store_->read_at("x", 0, writable(out)).ok());
 }
 
 TEST_P(FileStoreTest, ARootThatIsMissingIsMadeByTheFirstWrite) {

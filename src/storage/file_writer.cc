@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "storage/direct_reader.h"
 
 namespace forebay::storage {
 namespace {
@@ -18,12 +19,13 @@ constexpr size_t kBufferBytes = 256 << 10;
 }  // namespace
 
 FileWriter::FileWriter(Folder& folder, int root_fd, sys::ScopedFd file, std::string part,
-                       std::string path)
+                       std::string path, Caching caching)
     : folder_(folder),
       root_fd_(root_fd),
       file_(std::move(file)),
       part_(std::move(part)),
-      path_(std::move(path)) {}
+      path_(std::move(path)),
+      is_direct_(caching == Caching::kDirect) {}
 
 FileWriter::~FileWriter() {
   if (is_published_ || failure_) return;
@@ -45,11 +47,8 @@ Error FileWriter::give_up(Error error) {
   return error;
 }
 
-Status FileWriter::write(std::span<const std::byte> bytes, uint64_t offset) {
-  is_synced_ = false;
-  const int result = sys::write_at(file_.get(), bytes, offset);
-  if (result == 0) return {};
-  Error error = folder_.error(-result, path_, "write");
+Error FileWriter::write_error(int error_number) {
+  Error error = folder_.error(error_number, path_, "write");
   if (error.code == ErrorCode::kResourceExhausted) {
     // Asked before the part is removed: what was free when the write failed.
     const Result<uint64_t> free = folder_.free_bytes();
@@ -60,6 +59,28 @@ Status FileWriter::write(std::span<const std::byte> bytes, uint64_t offset) {
     }
   }
   return give_up(std::move(error));
+}
+
+Result<size_t> FileWriter::write_direct(std::span<const std::byte> bytes, uint64_t offset) {
+  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  const size_t whole = bytes.size() / kDirectAlignBytes * kDirectAlignBytes;
+  if (!is_direct_ || whole == 0 || (address | offset) % kDirectAlignBytes != 0) return size_t{0};
+  is_direct_ = sys::set_direct(file_.get(), true);
+  if (!is_direct_) return size_t{0};
+  const int result = sys::write_at(file_.get(), bytes.first(whole), offset);
+  sys::set_direct(file_.get(), false);
+  if (result == 0) return whole;
+  if (result != -EINVAL) return write_error(-result);
+  is_direct_ = false;  // it takes the flag and refuses the write
+  return size_t{0};
+}
+
+Status FileWriter::write(std::span<const std::byte> bytes, uint64_t offset) {
+  is_synced_ = false;
+  const size_t done = FB_TRY(write_direct(bytes, offset));
+  const int result = sys::write_at(file_.get(), bytes.subspan(done), offset + done);
+  if (result == 0) return {};
+  return write_error(-result);
 }
 
 Status FileWriter::flush() {
@@ -112,17 +133,7 @@ Status FileWriter::publish() {
   is_published_ = true;
   folder_.open_files().forget(path_);
   file_.reset();
-  if (was_synced) return sync_names();
-  return {};
-}
-
-Status FileWriter::sync_names() {
-  std::string_view folder = path_;
-  while (!folder.empty()) {
-    const size_t slash = folder.rfind('/');
-    folder = slash == std::string_view::npos ? std::string_view() : folder.substr(0, slash);
-    FB_TRY(sys::sync_folder(root_fd_, folder));
-  }
+  if (was_synced) return sync_names_of(root_fd_, path_);
   return {};
 }
 

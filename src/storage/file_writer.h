@@ -1,5 +1,6 @@
 // Writes a file under a temporary name in its own folder and renames it when it is whole.
 //
+// kDirect: large appends that lie aligned go past the page cache, the rest through it.
 // One thread at a time. The Folder must outlive it.
 #pragma once
 
@@ -17,7 +18,8 @@ namespace forebay::storage {
 class FileWriter final : public Writer {
  public:
   // `part` and `path` are relative to the folder `root_fd`; `part` is open and empty.
-  FileWriter(Folder& folder, int root_fd, sys::ScopedFd file, std::string part, std::string path);
+  FileWriter(Folder& folder, int root_fd, sys::ScopedFd file, std::string part, std::string path,
+             Caching caching);
   ~FileWriter() override;
 
   Status append(std::span<const std::byte> bytes) override;
@@ -28,11 +30,12 @@ class FileWriter final : public Writer {
  private:
   Status flush();
   Status write(std::span<const std::byte> bytes, uint64_t offset);
+  // Bytes of the front that went past the page cache; what is left goes through it.
+  Result<size_t> write_direct(std::span<const std::byte> bytes, uint64_t offset);
+  Error write_error(int error_number);
   Status usable() const;
   // Remembers that the writer is unusable and removes its file.
   Error give_up(Error error);
-  // The file's name and those of the folders on the way to it.
-  Status sync_names();
 
   Folder& folder_;
   const int root_fd_;
@@ -42,6 +45,7 @@ class FileWriter final : public Writer {
   AlignedBuffer buffer_;  // gathers small appends
   size_t buffered_ = 0;
   uint64_t written_ = 0;    // bytes handed to the kernel by append
+  bool is_direct_ = false;  // the file system has not refused
   bool is_synced_ = false;  // nothing was written since the last sync
   bool is_published_ = false;
   std::optional<Error> failure_;

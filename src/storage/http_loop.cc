@@ -7,6 +7,7 @@
 #include <limits>
 #include <list>
 #include <map>
+#include <optional>
 #include <thread>
 
 #include "base/check.h"
@@ -14,6 +15,7 @@
 #include "base/error.h"
 #include "base/mutex.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "sys/poller.h"
 #include "sys/thread.h"
 
@@ -51,7 +53,6 @@ HttpEnd end_of(CURLcode code) {
     case CURLE_SEND_ERROR:
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
-    case CURLE_SSL_CONNECT_ERROR:
     case CURLE_WEIRD_SERVER_REPLY:
       return HttpEnd::kBroken;
     case CURLE_WRITE_ERROR:
@@ -60,9 +61,29 @@ HttpEnd end_of(CURLcode code) {
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
       return HttpEnd::kUntrusted;
+    case CURLE_SSL_CONNECT_ERROR:
+      return HttpEnd::kNoTls;
+    case CURLE_UNSUPPORTED_PROTOCOL:  // "HTTP/0.9": the schemes of the URLs are known
+      return HttpEnd::kNotHttp;
     default:
       return HttpEnd::kOther;
   }
+}
+
+// Of a request that took too long to be connected: whether it hung behind the TCP connection.
+bool hung_in_tls(CURL* easy) {
+  curl_off_t connected_us = 0;
+  const char* scheme = nullptr;
+  curl_easy_getinfo(easy, CURLINFO_CONNECT_TIME_T, &connected_us);
+  curl_easy_getinfo(easy, CURLINFO_SCHEME, &scheme);
+  return connected_us > 0 && scheme != nullptr && base::to_lower(scheme) == "https";
+}
+
+// Seconds since 1970, or nothing for what is no date.
+std::optional<int64_t> date_of(std::string_view text) {
+  const time_t time = curl_getdate(std::string(text).c_str(), nullptr);
+  if (time < 0) return std::nullopt;
+  return int64_t{time};
 }
 
 }  // namespace
@@ -71,6 +92,19 @@ std::string_view HttpHead::field(std::string_view name) const {
   for (const auto& [key, value] : fields)
     if (key == name) return value;
   return {};
+}
+
+int64_t HttpHead::retry_after_seconds(double unix_seconds) const {
+  constexpr int64_t kLongest = int64_t{100} * 365 * 86400;
+  const std::string_view asked = field("retry-after");
+  if (asked.empty()) return 0;
+  if (asked.find_first_not_of("0123456789") == std::string_view::npos)
+    return asked.size() > 10 ? kLongest
+                             : std::min(kLongest, base::parse_int(asked).value_or(kLongest));
+  const std::optional<int64_t> until = date_of(asked);
+  if (!until) return 0;
+  const int64_t now = date_of(field("date")).value_or(static_cast<int64_t>(unix_seconds));
+  return std::clamp<int64_t>(*until - now, 0, kLongest);
 }
 
 // One request on its way through the loop.
@@ -357,6 +391,8 @@ void HttpLoop::Impl::take_finished() {
     std::string words =
         transfer->words[0] != '\0' ? transfer->words.data() : curl_easy_strerror(code);
     HttpEnd how = end_of(code);
+    if (code == CURLE_OPERATION_TIMEDOUT && hung_in_tls(message->easy_handle))
+      how = HttpEnd::kNoTls;
     // An answer without a body never comes to the first byte of it.
     if (how == HttpEnd::kWhole && !transfer->is_head_told) {
       transfer->is_head_told = true;

@@ -31,6 +31,9 @@ struct HttpHead {
   int status = 0;
   std::vector<std::pair<std::string, std::string>> fields;  // names in lower case
   std::string_view field(std::string_view name) const;      // "" when not there
+  // What Retry-After asks for, in seconds or as a date; 0 without it or when that has passed. Dates
+  // are taken by the server's clock, where the answer tells it, else by `unix_seconds`.
+  int64_t retry_after_seconds(double unix_seconds) const;
 };
 
 enum class HttpEnd {
@@ -40,6 +43,8 @@ enum class HttpEnd {
   kStalled,      // no byte for too long
   kRefused,      // the receiver did not want it
   kUntrusted,    // TLS: the certificate is not to be trusted
+  kNoTls,        // what was connected to does not answer as TLS asks
+  kNotHttp,      // an answer that is no HTTP
   kOther,        // what another try would not mend
 };
 

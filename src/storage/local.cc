@@ -26,12 +26,15 @@ class LocalStore final : public FolderStore {
     out.in_flight_max = kDepthMax;
     out.can_sync = true;
     out.can_patch = true;
+    out.can_rename = true;
+    out.can_link = true;
     out.is_local = true;
     return out;
   }
 
   Result<std::unique_ptr<ReadQueue>> open_queue(QueueOptions options) override {
     options.depth = std::clamp(options.depth, 1, kDepthMax);
+    options.depth_max = std::clamp(options.depth_max, 0, kDepthMax);
     return PoolQueue::open(options,
                            [this] { return std::make_unique<FileReader>(folder(), piece_bytes_); });
   }

@@ -50,6 +50,24 @@ class MemoryFiles {
     files_.erase(found);
     return true;
   }
+  Status rename_folder(const std::string& from, const std::string& to) {
+    base::MutexLock lock(mutex_);
+    const auto begin_of = [&](const std::string& folder)
+                              FB_REQUIRES(mutex_) { return files_.lower_bound(folder); };
+    const auto taken = begin_of(to);
+    if (taken != files_.end() && taken->first.starts_with(to))
+      return fail(ErrorCode::kIo, "{}: is there already", to);
+    const auto first = begin_of(from);
+    auto last = first;
+    while (last != files_.end() && last->first.starts_with(from)) ++last;
+    if (first == last) return not_found(from);
+    std::vector<std::pair<std::string, File>> moved;
+    for (auto at = first; at != last; ++at)
+      moved.emplace_back(to + at->first.substr(from.size()), std::move(at->second));
+    files_.erase(first, last);
+    for (auto& [path, file] : moved) files_.emplace(std::move(path), std::move(file));
+    return {};
+  }
   std::vector<FileInfo> below(const std::string& before) const {
     base::MutexLock lock(mutex_);
     std::vector<FileInfo> out;
@@ -158,11 +176,13 @@ class MemoryStore final : public Store {
     Capabilities out;
     out.in_flight_max = kDepthMax;
     out.can_patch = true;
+    out.can_rename = true;
     return out;
   }
   std::string describe() const override { return "memory:" + label_; }
 
   Result<Listing> list(std::string_view prefix) override {
+    FB_TRY(check_stop());
     while (prefix.ends_with('/')) prefix.remove_suffix(1);
     Listing out;
     out.files = files_.below(prefix.empty() ? "" : std::string(prefix) + "/");
@@ -170,16 +190,19 @@ class MemoryStore final : public Store {
     return out;
   }
   Result<FileInfo> stat(std::string_view path) override {
+    FB_TRY(check_stop());
     const std::optional<MemoryFiles::File> file = files_.find(path);
     if (!file) return not_found(path);
     return FileInfo{std::string(path), file->content->size(), file->version};
   }
   Result<std::unique_ptr<ReadQueue>> open_queue(QueueOptions options) override {
     options.depth = std::clamp(options.depth, 1, kDepthMax);
+    options.depth_max = std::clamp(options.depth_max, 0, kDepthMax);
     return PoolQueue::open(options, [this] { return std::make_unique<MemoryReader>(files_); });
   }
   Result<size_t> read_at(std::string_view path, uint64_t offset,
                          std::span<std::byte> out) override {
+    FB_TRY(check_stop());
     const std::optional<MemoryFiles::File> file = files_.find(path);
     if (!file) return not_found(path);
     const Content& content = *file->content;
@@ -195,6 +218,11 @@ class MemoryStore final : public Store {
   Status remove(std::string_view path) override {
     if (!files_.remove(path)) return not_found(path);
     return {};
+  }
+  Status rename_folder(std::string_view from, std::string_view to) override {
+    if (!is_inside(from) || from.ends_with('/')) return outside_error(from);
+    if (!is_inside(to) || to.ends_with('/')) return outside_error(to);
+    return files_.rename_folder(std::string(from) + "/", std::string(to) + "/");
   }
   Result<uint64_t> free_bytes() override { return UINT64_MAX; }
 

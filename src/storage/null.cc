@@ -157,11 +157,13 @@ class NullStore final : public Store {
     out.in_flight_max = kInFlightMax;
     out.can_sync = true;  // vacuously: there is nothing that power loss could take
     out.can_patch = true;
+    out.keeps_files = false;
     return out;
   }
   std::string describe() const override { return "null:" + label_; }
 
   Result<Listing> list(std::string_view prefix) override {
+    FB_TRY(check_stop());
     while (prefix.ends_with('/')) prefix.remove_suffix(1);
     Listing out;
     for (uint64_t i = 0; i < rule_.files; ++i) {
@@ -177,6 +179,7 @@ class NullStore final : public Store {
     return out;
   }
   Result<FileInfo> stat(std::string_view path) override {
+    FB_TRY(check_stop());
     if (!rule_.holds(path)) return not_found(path);
     return FileInfo{std::string(path), rule_.size, 0};
   }
@@ -185,6 +188,7 @@ class NullStore final : public Store {
   }
   Result<size_t> read_at(std::string_view path, uint64_t offset,
                          std::span<std::byte> out) override {
+    FB_TRY(check_stop());
     if (!rule_.holds(path)) return not_found(path);
     if (offset >= rule_.size) return size_t{0};
     const size_t bytes = std::min<uint64_t>(out.size(), rule_.size - offset);

@@ -62,6 +62,13 @@ Result<uint64_t> OptionReader::bytes(std::string_view key, uint64_t min, uint64_
   return *value;
 }
 
+Result<uint64_t> OptionReader::bytes_per_second(std::string_view key, uint64_t max) const {
+  const Result<uint64_t> value = base::parse_bytes_per_second(text(key));
+  if (!value.ok()) return wrong(key, value.error().message);
+  if (*value > max) return wrong(key, fmt::format("must be at most {} bytes a second", max));
+  return *value;
+}
+
 Result<int64_t> OptionReader::integer(std::string_view key, int64_t min, int64_t max) const {
   const Result<int64_t> value = base::parse_int(text(key));
   if (!value.ok()) return wrong(key, value.error().message);
@@ -78,10 +85,10 @@ Result<double> OptionReader::number(std::string_view key, double min, double max
   return *value;
 }
 
-Result<int64_t> OptionReader::duration_ns(std::string_view key) const {
+Result<int64_t> OptionReader::duration_ns(std::string_view key, int64_t max) const {
   const Result<int64_t> value = base::parse_duration_ns(text(key));
   if (!value.ok()) return wrong(key, value.error().message);
-  if (*value < 0) return wrong(key, "must not be negative");
+  if (*value > max) return wrong(key, fmt::format("must be at most {} h", max / kHourNs));
   return *value;
 }
 

@@ -9,6 +9,8 @@
 
 namespace forebay::storage {
 
+constexpr int64_t kHourNs = 3'600'000'000'000;
+
 class OptionReader {
  public:
   // Unknown and repeated keys are kInvalidArgument. `table` and `values` must outlive the reader.
@@ -19,9 +21,11 @@ class OptionReader {
   // fit. Bounds are inclusive.
   std::string_view text(std::string_view key) const;
   Result<uint64_t> bytes(std::string_view key, uint64_t min, uint64_t max) const;
+  Result<uint64_t> bytes_per_second(std::string_view key, uint64_t max) const;  // also "9MB/s"
   Result<int64_t> integer(std::string_view key, int64_t min, int64_t max) const;
   Result<double> number(std::string_view key, double min, double max) const;
-  Result<int64_t> duration_ns(std::string_view key) const;
+  // From 0. Beyond an hour an option that lengthens each operation is a mistake of units.
+  Result<int64_t> duration_ns(std::string_view key, int64_t max = kHourNs) const;
   Result<bool> flag(std::string_view key) const;  // true or false
   // The index of the value in `choices`.
   Result<size_t> choice(std::string_view key, std::span<const std::string_view> choices) const;

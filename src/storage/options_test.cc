@@ -2,6 +2,7 @@
 #include "storage/options.h"
 #include "base/test_folder.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,6 +53,19 @@ std::string error_of(const std::string& spec) {
   return store.error().message;
 }
 
+TEST(OpenStore, TimesBeyondAnHourAreRefusedByName) {
+  for (const std::string start :
+       {"slow:latency=", "slow:distribution=exponential,jitter=",
+        "slow:latency=1ms,distribution=lognormal,p99=", "faulty:kind=delay,delay="}) {
+    const std::string key = start.substr(start.find_last_of(":,") + 1);
+    EXPECT_THAT(error_of(start + "1e9s"), HasSubstr(key + "1e9s: must be at most 1 h"));
+    EXPECT_THAT(error_of(start + "3601s"), HasSubstr("must be at most 1 h"));
+    const base::TestFolder folder("options");
+    EXPECT_TRUE(open_store(start + "1h", folder.path()).ok()) << start;
+  }
+  EXPECT_THAT(error_of("slow:iops=1e-9"), HasSubstr("iops=1e-9: must be 0"));
+}
+
 TEST(OpenStore, UnknownNamesAndKeysAreNamedWithTheNearest) {
   EXPECT_EQ(error_of("urng"),
             "no storage named 'urng'; did you mean 'uring'? (known: direct, faulty, local, memory, "
@@ -76,6 +90,14 @@ TEST(OpenStore, ValuesAreCheckedBeforeAnythingRuns) {
   EXPECT_THAT(error_of("local:piece=1"), HasSubstr("must be 4096 to"));
   EXPECT_THAT(error_of("null:name=fixed"), HasSubstr("{i}"));
   EXPECT_THAT(error_of("faulty:chance=2"), HasSubstr("chance=2"));
+}
+
+TEST(OpenStore, RatesAreSizesWithOrWithoutASecond) {
+  for (const char* rate : {"150MB", "150MB/s", "0"})
+    EXPECT_TRUE(open_store(fmt::format("slow:bandwidth={},over=memory", rate), "x").ok()) << rate;
+  const auto wrong = open_store("slow:bandwidth=fast/s,over=memory", "x");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_THAT(wrong.error().message, HasSubstr("bandwidth"));
 }
 
 TEST(OpenStore, StoresNest) {

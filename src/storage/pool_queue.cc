@@ -51,21 +51,52 @@ Result<std::unique_ptr<ReadQueue>> PoolQueue::open(const QueueOptions& options,
 }
 
 Status PoolQueue::start(const QueueOptions& options, const MakeWorker& make_worker) {
-  thread_count_ = static_cast<size_t>(std::max(1, options.depth));
-  for (size_t i = 0; i < thread_count_; ++i) workers_.push_back(make_worker());
-  for (size_t i = 0; i < thread_count_; ++i) {
-    try {
-      threads_.emplace_back([this, i, name = fmt::format("{}-{}", options.name, i)] {
-        sys::name_thread(name);
-        work(*workers_[i]);
-      });
-    } catch (const std::system_error& error) {
+  make_worker_ = make_worker;
+  name_ = options.name;
+  const auto count = static_cast<size_t>(std::max(1, options.depth));
+  depth_max_ = std::max(count, static_cast<size_t>(std::max(0, options.depth_max)));
+  workers_.reserve(depth_max_);  // threads use theirs while others are added
+  {
+    base::MutexLock lock(mutex_);
+    active_ = count;
+  }
+  while (threads_.size() < count) {
+    const Status added = add_thread();
+    if (!added.ok())
       return fail(ErrorCode::kResourceExhausted,
                   "cannot start read thread {} of {}: {}; lower the depth or raise `ulimit -u`",
-                  i + 1, thread_count_, error.what());
-    }
+                  threads_.size() + 1, count, added.error().message);
   }
   return {};
+}
+
+Status PoolQueue::add_thread() {
+  const size_t i = threads_.size();
+  if (workers_.size() == i) workers_.push_back(make_worker_());
+  ReadWorker& worker = *workers_[i];
+  try {
+    threads_.emplace_back([this, i, &worker, name = fmt::format("{}-{}", name_, i)] {
+      sys::name_thread(name);
+      work(worker, i);
+    });
+  } catch (const std::system_error& error) {
+    return fail(ErrorCode::kResourceExhausted, "{}", error.what());
+  }
+  return {};
+}
+
+int PoolQueue::set_depth(int depth) {
+  const size_t wanted = std::clamp<size_t>(static_cast<size_t>(std::max(1, depth)), 1, depth_max_);
+  while (threads_.size() < wanted && add_thread().ok()) {
+  }
+  const size_t active = std::min(wanted, threads_.size());
+  {
+    base::MutexLock lock(mutex_);
+    active_ = active;
+  }
+  activated_.notify_all();
+  work_ready_.notify_all();  // those that wait may be too many now
+  return static_cast<int>(active);
 }
 
 PoolQueue::~PoolQueue() {
@@ -74,6 +105,7 @@ PoolQueue::~PoolQueue() {
     is_closing_ = true;
   }
   work_ready_.notify_all();
+  activated_.notify_all();
   threads_.clear();
 }
 
@@ -129,33 +161,40 @@ void PoolQueue::wake() {
   done_ready_.notify_all();
 }
 
-void PoolQueue::work(ReadWorker& worker) {
+void PoolQueue::work(ReadWorker& worker, size_t number) {
   Group group;
   group.cpu_seen_ns = sys::thread_cpu_ns();
+  const auto is_closing = [&] { return is_closing_.load(std::memory_order_relaxed); };
   for (;;) {
-    exchange(group);
+    exchange(group, number);
     if (group.count == 0) {
       base::MutexLock lock(mutex_);
-      ++idle_;
-      work_ready_.wait(mutex_, std::stop_token(), [&]() FB_REQUIRES(mutex_) {
-        return is_closing_.load(std::memory_order_relaxed) || !waiting_.empty();
-      });
-      --idle_;
-      take(group);
+      // Two places to wait in: a read that is submitted must wake a thread that may take it.
+      if (number >= active_) {
+        activated_.wait(mutex_, std::stop_token(),
+                        [&]() FB_REQUIRES(mutex_) { return is_closing() || number < active_; });
+      } else {
+        ++idle_;
+        work_ready_.wait(mutex_, std::stop_token(), [&]() FB_REQUIRES(mutex_) {
+          return is_closing() || number >= active_ || !waiting_.empty();
+        });
+        --idle_;
+      }
+      take(group, number);
     }
     if (is_closing_.load(std::memory_order_relaxed)) return;
     perform_group(worker, group);
   }
 }
 
-void PoolQueue::exchange(Group& group) {
+void PoolQueue::exchange(Group& group, size_t number) {
   bool must_notify = false;
   {
     base::MutexLock lock(mutex_);
     const size_t before = done_.size();
     publish(group);
     must_notify = before < notify_at_ && done_.size() >= notify_at_;
-    take(group);
+    take(group, number);
   }
   if (must_notify) done_ready_.notify_one();
 }
@@ -165,12 +204,12 @@ void PoolQueue::publish(Group& group) {
   group.unpublished = 0;
 }
 
-void PoolQueue::take(Group& group) {
+void PoolQueue::take(Group& group, size_t number) {
   group.count = 0;
   group.next = 0;
-  if (waiting_.empty()) return;
+  if (waiting_.empty() || number >= active_) return;
   // A fair share, so that no read waits behind another while a thread is idle.
-  const size_t share = std::max<size_t>(1, waiting_.size() / thread_count_);
+  const size_t share = std::max<size_t>(1, waiting_.size() / active_);
   const auto by_time = static_cast<size_t>(kGroupNs / std::max<int64_t>(1, group.typical_ns));
   const size_t limit = std::clamp<size_t>(std::min(share, by_time), 1, kGroupMax);
   do {

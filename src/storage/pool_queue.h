@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -39,6 +40,7 @@ class PoolQueue final : public ReadQueue {
   void submit(std::span<const Read> reads) override;
   size_t reap(std::span<Completion> out, std::stop_token stop) override;
   void wake() override;
+  int set_depth(int depth) override;
 
  private:
   static constexpr size_t kGroupMax = 32;
@@ -46,15 +48,17 @@ class PoolQueue final : public ReadQueue {
 
   PoolQueue() = default;
   Status start(const QueueOptions& options, const MakeWorker& make_worker);
-  void work(ReadWorker& worker);
+  // kResourceExhausted when the system gives no thread.
+  Status add_thread();
+  void work(ReadWorker& worker, size_t number);
   void perform_group(ReadWorker& worker, Group& group);
   // Hands over what is finished and takes the next reads if there are any.
-  void exchange(Group& group);
+  void exchange(Group& group, size_t number);
   // Waits for finished reads: for the first, or while they come quickly for a useful number of
   // them.
   void wait_for_done(size_t wanted, std::stop_token stop) FB_REQUIRES(mutex_);
   void publish(Group& group) FB_REQUIRES(mutex_);
-  void take(Group& group) FB_REQUIRES(mutex_);
+  void take(Group& group, size_t number) FB_REQUIRES(mutex_);
 
   base::Mutex mutex_;
   base::CondVar work_ready_;
@@ -71,7 +75,11 @@ class PoolQueue final : public ReadQueue {
   // Written under the mutex; also read without it between two reads of a group, where seeing it
   // late only costs time.
   std::atomic<bool> is_closing_ = false;
-  size_t thread_count_ = 0;  // constant once the first thread runs
+  size_t active_ FB_GUARDED_BY(mutex_) = 0;  // threads that take reads; the others wait
+  base::CondVar activated_;
+  MakeWorker make_worker_;
+  std::string name_;
+  size_t depth_max_ = 0;
   std::vector<std::unique_ptr<ReadWorker>> workers_;
   std::vector<std::jthread> threads_;
 };

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "storage/place.h"
 
 namespace forebay::storage {
 namespace {
@@ -94,13 +95,9 @@ std::string canonical_query(QueryItems items) {
   return out;
 }
 
-bool has_s3_scheme(std::string_view root) {
-  return root.starts_with(kScheme);
-}
-
 Result<BucketPlace> parse_bucket_place(std::string_view root) {
   std::string_view rest = root;
-  if (has_s3_scheme(rest)) rest.remove_prefix(kScheme.size());
+  if (is_object_place(rest)) rest.remove_prefix(kScheme.size());
   while (rest.starts_with("./")) rest.remove_prefix(2);
   const size_t slash = std::min(rest.find('/'), rest.size());
   BucketPlace out;

@@ -29,7 +29,6 @@ struct BucketPlace {
   std::string prefix;  // "" or "some/prefix/"
 };
 Result<BucketPlace> parse_bucket_place(std::string_view root);
-bool has_s3_scheme(std::string_view root);
 
 // "https://host:port/base": `base` is "" or starts with '/' and does not end with it.
 struct Endpoint {

@@ -24,7 +24,8 @@ constexpr size_t kErrorBodyMax = 64 << 10;
 constexpr size_t kAnswerMax = 64 << 20;
 constexpr size_t kWordsMax = 300;
 constexpr int64_t kPauseMaxNs = 20'000'000'000;
-constexpr int64_t kRetryAfterMaxNs = 60'000'000'000;
+constexpr int kTriesOfStrangers = 2;  // of a server that has never answered
+constexpr int64_t kBriefNs = 1'000'000'000;
 
 int64_t now_ns() {
   return base::monotonic_clock().now_ns();
@@ -60,9 +61,23 @@ class WaitingCall final : public S3Call {
   WaitingCall(S3Ask ask, std::string_view name, const S3Client::Check& check)
       : ask_(std::move(ask)), name_(name), check_(check) {}
 
-  Status wait() {
+  // kCancelled once `stop` is asked for.
+  Status wait(S3Client& client, const std::stop_token& stop) {
+    {
+      base::MutexLock lock(mutex_);
+      const auto is_done = [&]() FB_REQUIRES(mutex_) { return is_done_; };
+      if (done_.wait(mutex_, stop, is_done)) return std::move(status_);
+    }
+    // Only the loop's thread knows whether the call is still under way.
+    client.loop().post([&] {
+      client.cancel(*this);
+      base::MutexLock lock(mutex_);
+      if (!is_done_) status_ = fail(ErrorCode::kCancelled, "{}: stopped", name_);
+      is_left_ = true;
+      done_.notify_all();  // under the lock, as in finish()
+    });
     base::MutexLock lock(mutex_);
-    done_.wait(mutex_, std::stop_token(), [&]() FB_REQUIRES(mutex_) { return is_done_; });
+    done_.wait(mutex_, {}, [&]() FB_REQUIRES(mutex_) { return is_left_; });
     return std::move(status_);
   }
   S3Answer take_answer() { return std::move(answer_); }
@@ -108,6 +123,7 @@ class WaitingCall final : public S3Call {
   base::CondVar done_;
   Status status_ FB_GUARDED_BY(mutex_);
   bool is_done_ FB_GUARDED_BY(mutex_) = false;
+  bool is_left_ FB_GUARDED_BY(mutex_) = false;  // stopped, and the loop's thread knows
 };
 
 }  // namespace
@@ -125,10 +141,7 @@ bool S3Call::head(const HttpHead& head) {
   head_ = head;
   client_->was_reached_ = true;
   if (head.status >= 200 && head.status < 300) return on_head(head);
-  // Seconds; a date, which the rule allows too, comes from no object store.
-  const int64_t seconds =
-      static_cast<int64_t>(std::min<uint64_t>(number(head.field("retry-after")).value_or(0), 3600));
-  retry_after_ns_ = std::min(seconds * 1'000'000'000, kRetryAfterMaxNs);
+  retry_after_ns_ = head.retry_after_seconds(sys::unix_seconds()) * 1'000'000'000;
   return true;
 }
 
@@ -142,15 +155,19 @@ bool S3Call::body(std::span<const std::byte> piece) {
 void S3Call::end(HttpEnd how, const std::string& problem) {
   S3Client& client = *client_;
   if (how == HttpEnd::kWhole || how == HttpEnd::kRefused) return client.answered(*this);
-  Error error = fail(ErrorCode::kIo, "{}: {}: {}", name(), client.config().endpoint.text(),
+  const Endpoint& endpoint = client.config().endpoint;
+  Error error = fail(ErrorCode::kIo, "{}: {}",
+                     client.names_server(*this) ? name() : name() + ": " + endpoint.text(),
                      client.without_secrets(problem));
+  error.message += client.remedy_of(how);
   // Nobody has answered yet: the address is wrong, or the server is down, and waiting tells no
-  // more.
-  const bool is_down = how == HttpEnd::kUnreachable && !client.was_reached_;
-  if (how == HttpEnd::kUntrusted)
-    error.message += "; ca_file or AWS_CA_BUNDLE names further certificates to trust";
-  if (is_down) error.message += "; is the server up, and is the endpoint right?";
-  if (is_down || how == HttpEnd::kUntrusted || how == HttpEnd::kOther)
+  // more. A connection that breaks may have met a server that was starting.
+  const bool is_again =
+      tries_ >= kTriesOfStrangers || now_ns() - begun_ns_ > client.config().backoff_ns + kBriefNs;
+  const bool is_broken = how == HttpEnd::kNoTls || how == HttpEnd::kBroken;
+  const bool is_down =
+      !client.was_reached_ && (how == HttpEnd::kUnreachable || (is_broken && is_again));
+  if (is_down || how == HttpEnd::kUntrusted || how == HttpEnd::kNotHttp || how == HttpEnd::kOther)
     return client.close(*this, error);
   client.retry(*this, std::move(error));
 }
@@ -183,6 +200,7 @@ void S3Client::start(S3Call& call) {
   call.tries_ = 0;
   call.retries_ = 0;
   call.redirects_ = 0;
+  call.was_damaged_ = false;
   begin(call, 0);
 }
 
@@ -243,11 +261,41 @@ int64_t S3Client::pause_ns(const S3Call& call) {
   return static_cast<int64_t>(longest * (0.5 + 0.5 * random_.uniform()));
 }
 
+bool S3Client::names_server(const S3Call& call) const {
+  return call.name().ends_with(" at " + config_.endpoint.text());
+}
+
+std::string S3Client::remedy_of(HttpEnd how) const {
+  const Endpoint& endpoint = config_.endpoint;
+  const std::string other =
+      (endpoint.scheme == "http" ? "https://" : "http://") + endpoint.host + endpoint.base;
+  if (how == HttpEnd::kUntrusted)
+    return "; ca_file or AWS_CA_BUNDLE names further certificates to trust";
+  if (how == HttpEnd::kNotHttp && endpoint.scheme == "http")
+    return "; the server seems to speak TLS on this port: set endpoint=" + other;
+  if (was_reached_) return "";
+  if (how == HttpEnd::kNoTls)
+    return "; the server does not speak TLS on this port: is it that of plain HTTP "
+           "(endpoint=" +
+           other + ")?";
+  if (how == HttpEnd::kBroken && endpoint.scheme == "http")
+    return "; if the server speaks TLS on this port, set endpoint=" + other;
+  if (how == HttpEnd::kUnreachable) return "; is the server up, and is the endpoint right?";
+  return "";
+}
+
 void S3Client::retry(S3Call& call, Error error) {
   const int64_t pause = pause_ns(call);
-  const bool is_last = call.tries_ >= config_.attempts_max ||
-                       now_ns() + pause - call.begun_ns_ > config_.retry_time_ns;
-  if (is_last) return close(call, std::move(error));
+  const bool is_late = now_ns() + pause - call.begun_ns_ > config_.retry_time_ns;
+  if (call.retry_after_ns_ > 0)
+    error.message += fmt::format(
+        "; the server asks for {} of patience (Retry-After){}",
+        base::format_seconds(static_cast<double>(call.retry_after_ns_) * 1e-9),
+        is_late
+            ? fmt::format(", which ends after the {} of retry_time",
+                          base::format_seconds(static_cast<double>(config_.retry_time_ns) * 1e-9))
+            : "");
+  if (is_late || call.tries_ >= config_.attempts_max) return close(call, std::move(error));
   ++call.retries_;
   call.redirects_ = 0;
   begin(call, pause);
@@ -292,12 +340,15 @@ std::string S3Client::without_secrets(std::string text) const {
   return text;
 }
 
-Error S3Client::error_of(const S3Call& call, bool& may_retry) const {
+Error S3Client::error_of(S3Call& call, bool& may_retry) const {
   const int status = call.head_.status;
   const ServerError server = parse_server_error(call.error_body_).value_or(ServerError{});
   const std::string& code = server.code;
-  const std::string where =
-      fmt::format("s3://{} at {}", config_.place.bucket, config_.endpoint.text());
+  // Names the bucket and the server, unless the call's own name does.
+  const std::string where = names_server(call) ? ""
+                                               : fmt::format(" s3://{} at {}", config_.place.bucket,
+                                                             config_.endpoint.text());
+  const std::string in = where.empty() ? "" : " (" + where.substr(1) + ")";
   const auto say = [&](ErrorCode kind, const std::string& text) {
     return fail(kind, "{}: {}", call.name(), text);
   };
@@ -309,11 +360,18 @@ Error S3Client::error_of(const S3Call& call, bool& may_retry) const {
       std::string(server.region.empty() ? call.head_.field("x-amz-bucket-region") : server.region));
   const bool is_elsewhere = !region.empty() && region != config_.region;
   if (code == "NoSuchBucket")
-    return say(ErrorCode::kNotFound, fmt::format("NoSuchBucket: there is no bucket {}", where));
-  if (status == 404) return say(ErrorCode::kNotFound, fmt::format("No such object in {}", where));
+    return say(ErrorCode::kNotFound, fmt::format("NoSuchBucket: there is no bucket{}",
+                                                 where.empty() ? " of that name" : where));
+  if (status == 404)
+    return say(ErrorCode::kNotFound, where.empty() ? words : "No such object in" + where);
+  // What nginx, Go's servers and others say in plain text.
+  if (status == 400 && code.empty() && config_.endpoint.scheme == "http" &&
+      base::to_lower(call.error_body_).find("https") != std::string::npos)
+    return say(ErrorCode::kInvalidArgument,
+               "the server wants TLS" + remedy_of(HttpEnd::kNotHttp) + in);
   if ((status == 301 || status == 400) && is_elsewhere)
     return say(ErrorCode::kInvalidArgument,
-               fmt::format("the bucket {} lies in region {}, not {}: set region={}", where, region,
+               fmt::format("the bucket{} lies in region {}, not {}: set region={}", where, region,
                            config_.region, region));
   if (code == "RequestTimeTooSkewed")
     return say(ErrorCode::kIo,
@@ -321,26 +379,32 @@ Error S3Client::error_of(const S3Call& call, bool& may_retry) const {
                            call.head_.field("date"), words));
   if (code == "SignatureDoesNotMatch")
     return say(ErrorCode::kInvalidArgument,
-               fmt::format("{}: is the secret key right, and the region {}? ({})", words,
-                           config_.region, where));
+               fmt::format("{}: is the secret key right, and the region {}?{}", words,
+                           config_.region, in));
   if (code == "InvalidAccessKeyId" || code == "ExpiredToken" || code == "InvalidToken")
-    return say(ErrorCode::kInvalidArgument, fmt::format("{} ({})", words, where));
+    return say(ErrorCode::kInvalidArgument, words + in);
   if (status == 401 || status == 403)
-    return say(ErrorCode::kIo, fmt::format("access denied: {} ({})", words, where));
+    return say(ErrorCode::kIo, fmt::format("access denied: {}{}", words, in));
   if (status == 412 || status == 416)
     return say(ErrorCode::kCorruption, fmt::format("changed since it was indexed ({})", words));
   if (status >= 300 && status < 400)
-    return say(ErrorCode::kIo, fmt::format("a redirect that leads nowhere: {} ({})", words, where));
+    return say(ErrorCode::kIo, fmt::format("a redirect that leads nowhere: {}{}", words, in));
   may_retry = status == 429 || status == 500 || status == 502 || status == 503 || status == 504 ||
               code == "RequestTimeout" || code == "SlowDown";
-  return say(status == 507 ? ErrorCode::kResourceExhausted : ErrorCode::kIo,
-             fmt::format("{} ({})", words, where));
+  // The bytes arrived other than they left; sent twice like that, something damages them for good.
+  const bool is_damaged = code == "BadDigest" || code == "XAmzContentChecksumMismatch";
+  if (is_damaged && call.ask_.method == "PUT" && !std::exchange(call.was_damaged_, true))
+    may_retry = true;
+  return say(status == 507 ? ErrorCode::kResourceExhausted : ErrorCode::kIo, words + in);
 }
 
-Result<S3Answer> S3Client::ask(S3Ask ask, std::string_view name, const Check& check) {
+Result<S3Answer> S3Client::ask(S3Ask ask, std::string_view name, const Check& check,
+                               const std::stop_token& stop) {
   WaitingCall call(std::move(ask), name, check);
   loop_->post([&] { start(call); });
-  FB_TRY(call.wait());
+  Status done = call.wait(*this, stop);
+  count_retries(call.retries());
+  FB_TRY(std::move(done));
   return call.take_answer();
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -81,6 +82,7 @@ class S3Call : private HttpReceiver {
   int redirects_ = 0;
   int tries_ = 0;
   int retries_ = 0;
+  bool was_damaged_ = false;  // the server has refused an upload whose checksum was wrong
   int64_t begun_ns_ = 0;
   int64_t retry_after_ns_ = 0;
 };
@@ -104,10 +106,17 @@ class S3Client {
   void start(S3Call& call);
   void cancel(S3Call& call);
 
-  // Waits for the answer. `check` looks at one with a status of success; its error asks for another
-  // try.
+  // Waits for the answer, until `stop` is asked for. `check` looks at one with a status of success;
+  // its error asks for another try.
   using Check = std::function<Status(const S3Answer&)>;
-  Result<S3Answer> ask(S3Ask ask, std::string_view name, const Check& check = {});
+  Result<S3Answer> ask(S3Ask ask, std::string_view name, const Check& check = {},
+                       const std::stop_token& stop = {});
+
+  // New tries that no completion of a queue tells of: of ask(), and those that callers add.
+  uint64_t other_retries() const { return other_retries_.load(std::memory_order_relaxed); }
+  void count_retries(int retries) {
+    other_retries_.fetch_add(static_cast<uint64_t>(retries), std::memory_order_relaxed);
+  }
 
  private:
   friend class S3Call;
@@ -117,13 +126,18 @@ class S3Client {
   void close(S3Call& call, Status status);
   void answered(S3Call& call);
   bool follow(S3Call& call);
-  Error error_of(const S3Call& call, bool& may_retry) const;
+  Error error_of(S3Call& call, bool& may_retry) const;
+  // Whether what messages about the call start with says which server that is.
+  bool names_server(const S3Call& call) const;
+  // What to change, behind "; ", or "".
+  std::string remedy_of(HttpEnd how) const;
   // Takes every secret out of a text that a server wrote.
   std::string without_secrets(std::string text) const;
   int64_t pause_ns(const S3Call& call);
 
   const S3Config config_;
   base::Random random_;
+  std::atomic<uint64_t> other_retries_ = 0;  // a count; nothing else hangs on it
   bool was_reached_ = false;  // the loop thread's: an answer has come since the start
   std::unique_ptr<HttpLoop> loop_;
 };

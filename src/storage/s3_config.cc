@@ -19,6 +19,7 @@ constexpr std::string_view kDefaultRegion = "us-east-1";
 constexpr uint64_t kMiB = 1 << 20;
 constexpr uint64_t kPartMin = 5 * kMiB;  // smaller parts are refused by servers
 constexpr uint64_t kPartMax = 1024 * kMiB;
+constexpr int64_t kRetryTimeMaxNs = 24 * kHourNs;
 constexpr uint64_t kRangeMax = uint64_t{1} << 40;
 constexpr size_t kProfileFileMax = 1 << 20;
 
@@ -36,11 +37,12 @@ constexpr StoreOption kOptions[] = {
     {"part_size", "bytes, 5MiB..1GiB", "8MiB", "of an upload; what is smaller is one PUT"},
     {"upload_parts", "1..64", "4", "parts of one file on their way at once, each in memory"},
     {"max_attempts", "1..100", "5", "tries of one request, the first included"},
-    {"backoff", "duration", "200ms",
+    {"backoff", "duration up to 1h", "200ms",
      "before the second try; doubles with each, half of it random; a server's Retry-After wins"},
-    {"retry_time", "duration", "2min", "no new try of a request this long after the first"},
-    {"connect_timeout", "duration, above 0", "5s", "to be connected"},
-    {"stall_timeout", "duration, above 0", "30s",
+    {"retry_time", "duration up to 24h", "2min",
+     "no new try of a request this long after the first"},
+    {"connect_timeout", "duration up to 1h, above 0", "5s", "to be connected"},
+    {"stall_timeout", "duration up to 1h, above 0", "30s",
      "a request for which no byte moves this long is tried again; completing an upload has ten "
      "times as long"},
     {"ca_file", "path of a PEM file", "",
@@ -217,7 +219,7 @@ Status read_limits(const OptionReader& options, S3Config& out) {
   out.upload_parts = static_cast<int>(FB_TRY(options.integer("upload_parts", 1, 64)));
   out.attempts_max = static_cast<int>(FB_TRY(options.integer("max_attempts", 1, 100)));
   out.backoff_ns = FB_TRY(options.duration_ns("backoff"));
-  out.retry_time_ns = FB_TRY(options.duration_ns("retry_time"));
+  out.retry_time_ns = FB_TRY(options.duration_ns("retry_time", kRetryTimeMaxNs));
   out.connect_timeout_ns = FB_TRY(options.duration_ns("connect_timeout"));
   out.stall_timeout_ns = FB_TRY(options.duration_ns("stall_timeout"));
   for (const char* key : {"connect_timeout", "stall_timeout"})

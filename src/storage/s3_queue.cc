@@ -22,7 +22,7 @@ void S3Queue::submit(std::span<const Read> reads) {
     base::MutexLock lock(mutex_);
     for (const Read& read : reads) waiting_.push(read);
     outstanding_ += reads.size();
-    must_post = !is_posted_ && !reads.empty();
+    must_post = !is_posted_ && !waiting_.empty();
     is_posted_ = is_posted_ || must_post;
   }
   if (!must_post) return;
@@ -48,6 +48,13 @@ size_t S3Queue::reap(std::span<Completion> out, std::stop_token stop) {
   return count;
 }
 
+int S3Queue::set_depth(int depth) {
+  const size_t now = std::clamp<size_t>(static_cast<size_t>(std::max(1, depth)), 1, depth_max_);
+  const bool is_more = now > depth_.exchange(now, std::memory_order_relaxed);
+  if (is_more) submit({});
+  return static_cast<int>(now);
+}
+
 void S3Queue::wake() {
   {
     base::MutexLock lock(mutex_);
@@ -59,7 +66,7 @@ void S3Queue::wake() {
 void S3Queue::start_more() {
   if (is_starting_) return;
   is_starting_ = true;
-  while (in_flight_ < depth_) {
+  while (in_flight_ < depth_.load(std::memory_order_relaxed)) {
     Read next;
     {
       base::MutexLock lock(mutex_);

@@ -3,6 +3,7 @@
 //   submit --> waiting reads --(loop thread)--> S3Read 0..depth-1 --> finished --> reap
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -16,19 +17,24 @@ namespace forebay::storage {
 
 class S3Queue final : public ReadQueue {
  public:
-  S3Queue(S3Client& client, int depth) : client_(client), depth_(static_cast<size_t>(depth)) {}
+  S3Queue(S3Client& client, int depth, int depth_max)
+      : client_(client),
+        depth_max_(static_cast<size_t>(depth_max)),
+        depth_(static_cast<size_t>(depth)) {}
   ~S3Queue() override;
 
   void submit(std::span<const Read> reads) override;
   size_t reap(std::span<Completion> out, std::stop_token stop) override;
   void wake() override;
+  int set_depth(int depth) override;
 
  private:
   void start_more();
   void done(S3Read& read);
 
   S3Client& client_;
-  const size_t depth_;
+  const size_t depth_max_;
+  std::atomic<size_t> depth_;  // relaxed: the loop may see it a read later
 
   // The loop thread's.
   std::vector<std::unique_ptr<S3Read>> reads_;

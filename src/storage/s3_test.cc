@@ -1,11 +1,6 @@
 // The s3 store against a server that checks signatures and misbehaves when told to.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -18,39 +13,6 @@
 extern char** environ;
 
 namespace forebay::storage {
-
-FakeS3Process::FakeS3Process(std::vector<std::string> arguments) {
-  std::array<int, 2> in{};
-  std::array<int, 2> out{};
-  EXPECT_EQ(::pipe2(in.data(), O_CLOEXEC), 0);
-  EXPECT_EQ(::pipe2(out.data(), O_CLOEXEC), 0);
-  std::vector<std::string> words = {"/usr/bin/python3",
-                                    base::source_folder() + "/tests/s3/fake_s3.py"};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-  posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-  EXPECT_EQ(::posix_spawn(&process_, argv[0], &actions, nullptr, argv.data(), environ), 0);
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(in[0]);
-  ::close(out[1]);
-  input_ = sys::ScopedFd(in[1]);
-  const sys::ScopedFd output(out[0]);
-  char c = 0;
-  while (::read(output.get(), &c, 1) == 1 && c != '\n') port_ += c;
-  EXPECT_FALSE(port_.empty()) << "the test server did not start";
-}
-
-void FakeS3Process::stop() {
-  if (process_ <= 0) return;
-  ::kill(process_, SIGKILL);
-  ::waitpid(process_, nullptr, 0);
-  process_ = 0;
-}
 
 namespace {
 
@@ -127,6 +89,45 @@ TEST_F(S3Test, WhatIsNotThereOrElsewhereIsSaid) {
               HasSubstr("lies in region us-east-1, not eu-west-1: set region=us-east-1"));
   EXPECT_THAT(server_.open("elsewhere")->list("").error().message,
               HasSubstr("lies in region eu-west-3"));
+}
+
+TEST_F(S3Test, MessagesNameThePlaceAndTheServerOnce) {
+  const auto count = [](const std::string& text, const std::string& what) {
+    size_t times = 0;
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
+      ++times;
+    return times;
+  };
+  const auto expect_once = [&](const Error& error, const std::string& place) {
+    const std::string message = Status(error).context("s3://" + place).error().message;
+    EXPECT_EQ(count(message, "s3://" + place), 1u) << message;
+    EXPECT_EQ(count(message, server_.endpoint()), 1u) << message;
+  };
+  expect_once(server_.open("missing/p")->list("").error(), "missing/p");
+  expect_once(server_.open("forbidden/p")->list("").error(), "forbidden/p");
+  const auto store = server_.open("data/p", {{"max_attempts", "1"}});
+  for (const char* fault : {R"([{"kind": "status", "status": 503}])", R"([{"kind": "reset"}])",
+                            R"([{"kind": "cut_xml"}])"}) {
+    server_.set_faults(fault);
+    expect_once(store->list("").error(), "data/p");
+  }
+  server_.set_faults(R"([{"kind": "reset"}])");
+  const std::string message = Status(store->stat("f").error()).context("f").error().message;
+  EXPECT_EQ(count(message, "f: "), 1u) << message;
+}
+
+TEST_F(S3Test, AStoppedStoreAsksTheServerNothing) {
+  const auto store = server_.open();
+  put(*store, "f", "0123456789");
+  server_.set_faults("[]");
+  std::stop_source stop;
+  store->set_stop(stop.get_token());
+  stop.request_stop();
+  std::string out(4, '-');
+  EXPECT_EQ(store->read_at("f", 0, writable(out)).error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(store->stat("f").error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(store->list("").error().code, ErrorCode::kCancelled);
+  EXPECT_THAT(server_.requests(), testing::IsEmpty());
 }
 
 TEST_F(S3Test, AWrongClockIsNamed) {
@@ -211,6 +212,30 @@ TEST_F(S3Test, RetryAfterIsHonouredAndHoldsUpNobodyElse) {
   EXPECT_EQ(done.tag, 1u);
   EXPECT_TRUE(done.status.ok());
   EXPECT_GE(done.ended_ns - start, 1'000'000'000);
+}
+
+TEST_F(S3Test, PatienceBeyondTheTimeAllowedIsNamedNotWaitedFor) {
+  const auto store = server_.open();
+  for (const char* asked : {R"("retry_after": 3600)", R"("retry_in": 3600)"}) {
+    server_.set_faults(
+        fmt::format(R"([{{"kind": "status", "status": 503, "times": 9, {}}}])", asked));
+    const int64_t start = base::monotonic_clock().now_ns();
+    const std::string message = store->list("").error().message;
+    EXPECT_LT(base::monotonic_clock().now_ns() - start, 5'000'000'000);
+    EXPECT_THAT(message, AllOf(HasSubstr("503 SlowDown"), HasSubstr("(Retry-After)"),
+                               HasSubstr("retry_time")));
+    EXPECT_EQ(server_.requests().size(), 1u);
+  }
+}
+
+TEST_F(S3Test, RetryAfterMayBeADate) {
+  const auto store = server_.open();
+  put(*store, "f", "x");
+  server_.set_faults(R"([{"kind": "status", "status": 503, "retry_in": 2}])");
+  const int64_t start = base::monotonic_clock().now_ns();
+  EXPECT_EQ(store->stat("f")->size, 1u);
+  // Dates have whole seconds.
+  EXPECT_GE(base::monotonic_clock().now_ns() - start, 900'000'000);
 }
 
 TEST_F(S3Test, RetriesEndWithTheTimeAllowed) {
@@ -358,7 +383,7 @@ TEST_F(S3Test, FolderMarkersAreNoFiles) {
 TEST_F(S3Test, LargeFilesGoUpInPartsAndWhole) {
   const auto store = server_.open("data/root", {{"part_size", "5MiB"}, {"upload_parts", "3"}});
   const std::string content = random_text(17 * kMiB + 5);
-  server_.set_faults(R"([{"method": "PUT", "kind": "flip"}])");
+  server_.set_faults(R"([{"method": "PUT", "query": "partNumber=1", "kind": "flip", "times": 2}])");
   const auto writer = store->create("f").take();
   ASSERT_TRUE(writer->append(bytes_of(content)).ok());
   EXPECT_THAT(writer->publish().error().message, HasSubstr("BadDigest"));
@@ -399,11 +424,44 @@ TEST_F(S3Test, ACompletionThatFailsInItsBodyIsNoSuccess) {
   EXPECT_EQ(store->stat("g").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(S3Test, SmallPutsThatWereDamagedAreRefused) {
-  const auto store = server_.open();
+TEST_F(S3Test, PutsThatWereDamagedAreSentOnceMoreAndThenRefused) {
+  const auto store = server_.open("data/root", {{"part_size", "5MiB"}, {"upload_parts", "1"}});
   server_.set_faults(R"([{"method": "PUT", "kind": "flip", "times": 100}])");
-  EXPECT_THAT(write_file(*store, "f", bytes_of("x")).error().message, HasSubstr("BadDigest"));
+  EXPECT_THAT(write_file(*store, "f", bytes_of("x")).error().message,
+              AllOf(HasSubstr("BadDigest"), HasSubstr("tried 2 times")));
+  EXPECT_EQ(server_.requests().size(), 2u);
   EXPECT_EQ(store->stat("f").error().code, ErrorCode::kNotFound);
+  for (const size_t bytes : {size_t{3}, size_t{6 * kMiB}}) {  // whole, and in parts
+    const uint64_t before = store->other_retries();
+    const std::string content = random_text(bytes);
+    server_.set_faults(R"([{"method": "PUT", "kind": "flip"}])");
+    put(*store, "f", content);
+    EXPECT_TRUE(get(*store, "f") == content);
+    EXPECT_EQ(store->other_retries(), before + 1) << bytes;
+  }
+}
+
+TEST_F(S3Test, NewTriesOfListingsAndOfAllButQueuedReadsAreCounted) {
+  const auto store = server_.open("data/root", {{"part_size", "5MiB"}}, "slow:latency=0s,over=s3");
+  put(*store, "f", "content");
+  std::string out(7, '.');
+  const auto tries_of = [&](const std::string& method, const std::function<void()>& work) {
+    const uint64_t before = store->other_retries();
+    server_.set_faults(fmt::format(
+        R"([{{"method": "{}", "kind": "status", "status": 503, "times": 2}}])", method));
+    work();
+    return store->other_retries() - before;
+  };
+  EXPECT_EQ(tries_of("GET", [&] { EXPECT_TRUE(store->list("").ok()); }), 2u);
+  EXPECT_EQ(tries_of("HEAD", [&] { EXPECT_TRUE(store->stat("f").ok()); }), 2u);
+  EXPECT_EQ(tries_of("GET",
+                     [&] {
+                       const auto into = std::as_writable_bytes(std::span(out));
+                       EXPECT_TRUE(store->read_at("f", 0, into).ok());
+                     }),
+            2u);
+  EXPECT_EQ(tries_of("PUT", [&] { put(*store, "g", random_text(6 * kMiB)); }), 2u);
+  EXPECT_EQ(tries_of("GET", [&] { EXPECT_EQ(read(*store, "f", out).retries, 2); }), 0u);
 }
 
 // --- Redirects, as AIStore's proxies send them ---
@@ -429,21 +487,46 @@ TEST_F(S3Test, RedirectsAreFollowedAndSignedForTheirTarget) {
 
 // --- TLS ---
 
-TEST_F(S3Test, CertificatesAreVerified) {
-  const base::TestFolder folder("s3-tls");
-  const std::string cert = folder / "cert.pem";
-  const std::string key = folder / "key.pem";
+// A certificate for 127.0.0.1; false without the program that makes one.
+bool make_certificate(const std::string& cert, const std::string& key) {
   const std::string command =
       "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext "
       "subjectAltName=IP:127.0.0.1 -keyout " +
       key + " -out " + cert + " 2>/dev/null";
-  if (std::system(command.c_str()) != 0) GTEST_SKIP() << "no openssl program to make a certificate";
+  return std::system(command.c_str()) == 0;
+}
+
+TEST_F(S3Test, CertificatesAreVerified) {
+  const base::TestFolder folder("s3-tls");
+  const std::string cert = folder / "cert.pem";
+  const std::string key = folder / "key.pem";
+  if (!make_certificate(cert, key)) GTEST_SKIP() << "no openssl program to make a certificate";
   const FakeS3 tls({"--tls", cert, key});
   const Error refused = tls.open()->list("").error();
   EXPECT_THAT(refused.message, AllOf(HasSubstr("certificate"), HasSubstr("ca_file")));
   const auto store = tls.open("data/root", {{"ca_file", cert}});
   put(*store, "f", "over TLS");
   EXPECT_EQ(get(*store, "f"), "over TLS");
+}
+
+TEST_F(S3Test, APortOfTheOtherSchemeIsNamedAtOnce) {
+  const base::TestFolder folder("s3-scheme");
+  const std::string cert = folder / "cert.pem";
+  const std::string key = folder / "key.pem";
+  if (!make_certificate(cert, key)) GTEST_SKIP() << "no openssl program to make a certificate";
+  const FakeS3 tls({"--tls", cert, key});
+  const auto other = [](std::string endpoint, const std::string& from, const std::string& to) {
+    return endpoint.replace(0, from.size(), to);
+  };
+  const std::string https = other(server_.endpoint(), "http", "https");
+  const std::string http = other(tls.endpoint(), "https", "http");
+  for (const auto& [wrong, right] :
+       {std::pair(https, server_.endpoint()), std::pair(http, tls.endpoint())}) {
+    const auto store = server_.open("data/root", {{"endpoint", wrong}, {"backoff", "200ms"}});
+    const std::string message = store->list("").error().message;
+    EXPECT_LE(store->other_retries(), 1u) << message;
+    EXPECT_THAT(message, AllOf(HasSubstr("TLS on this port"), HasSubstr("endpoint=" + right)));
+  }
 }
 
 // --- Secrets ---

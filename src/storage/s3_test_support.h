@@ -20,7 +20,7 @@
 
 namespace forebay::storage {
 
-// The server's process; s3_test.cc starts it.
+// The server's process; fake_s3_process_test.cc starts it.
 class FakeS3Process {
  public:
   explicit FakeS3Process(std::vector<std::string> arguments);

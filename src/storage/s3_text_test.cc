@@ -2,9 +2,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "base/test_folder.h"
+#include "storage/place.h"
 #include "storage/s3_address.h"
 #include "storage/s3_checksum.h"
 #include "storage/s3_xml.h"
+#include "storage/store.h"
 
 namespace forebay::storage {
 namespace {
@@ -28,6 +33,46 @@ TEST(S3Address, PlacesHaveABucketAndAPrefix) {
   EXPECT_EQ(parse_bucket_place("b/x y")->prefix, "x y/");
   for (const char* wrong : {"", "s3://", "s3:///x", "..", "s3://a b/c", "s3://b/../c"})
     EXPECT_FALSE(parse_bucket_place(wrong).ok()) << wrong;
+}
+
+TEST(Place, HasOnePlainForm) {
+  EXPECT_EQ(*normal_place("data/unet3d//"), "data/unet3d");
+  EXPECT_EQ(*normal_place("/mnt//d/"), "/mnt/d");
+  EXPECT_EQ(*normal_place("//"), "/");
+  EXPECT_EQ(*normal_place("./"), ".");
+  EXPECT_EQ(*normal_place(""), "");
+  EXPECT_EQ(*normal_place("S3://Bucket//a/b//"), "s3://Bucket/a/b");
+  EXPECT_EQ(*normal_place("s3://bucket/"), "s3://bucket");
+  EXPECT_EQ(*normal_place("s3:///a"), "s3:///a");  // no bucket, and none is made up
+  EXPECT_EQ(*normal_place("./s3:/a"), "./s3:/a");
+  EXPECT_EQ(*normal_place("s3"), "s3");
+}
+
+TEST(Place, HasOneIdentityHoweverItIsWritten) {
+  const base::TestFolder folder("place");
+  std::filesystem::create_directories(folder / "a/b");
+  std::filesystem::create_symlink(folder / "a", folder / "link");
+  const std::string there = *place_identity(folder / "a/b");
+  for (const char* same : {"a//b/", "a/b/.", "a/b/../b", "link/b", "a/new/../b", "link/../a/b"})
+    EXPECT_EQ(*place_identity(folder / same), there) << same;
+  for (const char* other : {"a", "a/c", "b", "a/b/c"})
+    EXPECT_NE(*place_identity(folder / other), there) << other;
+  // Nothing of it exists yet.
+  EXPECT_EQ(*place_identity(folder / "new/x/../y"), *place_identity(folder / "link/../new/y"));
+  EXPECT_EQ(*place_identity("s3://b//p/"), *place_identity("S3://b/p"));
+  EXPECT_NE(*place_identity("s3://b/p"), *place_identity("s3://c/p"));
+}
+
+// Without this they would be local folders of such names, made without a word.
+TEST(Place, AlmostObjectStoresAreRefusedWithTheRemedy) {
+  for (const char* place : {"s3:/bucket/k", "S3:bucket/k", "s3:"}) {
+    const auto refused = open_store("local", place);
+    ASSERT_FALSE(refused.ok()) << place;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(refused.error().message.find("is written s3://"), std::string::npos);
+  }
+  EXPECT_TRUE(is_object_place("S3://b"));
+  EXPECT_EQ(parse_bucket_place("S3://b/p")->bucket, "b");
 }
 
 TEST(S3Address, EndpointsAreHttpAddresses) {

@@ -162,6 +162,7 @@ Status S3Writer::wait_for_parts(size_t count) {
   while (parts_.size() > count) {
     PartCall& part = *parts_.front();
     Status status = part.wait();
+    client_.count_retries(part.retries());
     if (status.ok()) etags_[part.number() - 1] = part.etag();
     if (!status.ok() && first.ok()) first = std::move(status);
     parts_.erase(parts_.begin());

@@ -2,9 +2,11 @@
 
 #include <expat.h>
 
+#include <algorithm>
 #include <charconv>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "storage/s3_address.h"
@@ -152,6 +154,70 @@ Result<std::string> parse_upload_id(std::string_view xml) {
   FB_TRY(walk(walker, xml, "InitiateMultipartUploadResult"));
   if (id.empty()) return fail(ErrorCode::kCorruption, "the answer names no upload");
   return id;
+}
+
+Result<UploadPage> parse_upload_page(std::string_view xml) {
+  UploadPage page;
+  ListedUpload now;
+  bool is_encoded = false;
+  std::string problem;
+  Walk walker;
+  walker.on_end = [&](std::string_view path, const std::string& text) {
+    if (path == "EncodingType") {
+      is_encoded = text == "url";
+    } else if (path == "IsTruncated") {
+      page.is_truncated = text == "true";
+    } else if (path == "NextKeyMarker") {
+      page.next_key = text;
+    } else if (path == "NextUploadIdMarker") {
+      page.next_id = text;
+    } else if (path == "Upload/Key") {
+      now.key = text;
+    } else if (path == "Upload/UploadId") {
+      now.id = text;
+    } else if (path == "Upload/Initiated") {
+      now.begun_ns = parse_http_time_ns(text);
+    } else if (path == "Upload") {
+      if (now.key.empty() || now.id.empty()) problem = "an upload without a key or an id";
+      page.uploads.push_back(std::exchange(now, {}));
+    }
+  };
+  FB_TRY(walk(walker, xml, "ListMultipartUploadsResult"));
+  if (page.is_truncated && page.next_key.empty()) problem = "there is more, but not how to go on";
+  if (!problem.empty()) return fail(ErrorCode::kCorruption, "the listing is wrong: {}", problem);
+  if (is_encoded) {
+    page.next_key = percent_decode(page.next_key, true);
+    for (ListedUpload& upload : page.uploads) upload.key = percent_decode(upload.key, true);
+  }
+  return page;
+}
+
+Result<PartPage> parse_part_page(std::string_view xml) {
+  PartPage page;
+  std::string problem;
+  Walk walker;
+  walker.on_end = [&](std::string_view path, const std::string& text) {
+    if (path == "IsTruncated") {
+      page.is_truncated = text == "true";
+    } else if (path == "NextPartNumberMarker") {
+      page.next_number = text;
+    } else if (path == "Part/LastModified") {
+      page.newest_ns = std::max(page.newest_ns, parse_http_time_ns(text));
+    } else if (path == "Part/Size") {
+      uint64_t bytes = 0;
+      const char* end = text.data() + text.size();
+      const auto parsed = std::from_chars(text.data(), end, bytes);
+      if (parsed.ec != std::errc() || parsed.ptr != end || bytes > UINT64_MAX - page.bytes)
+        problem = fmt::format("a part of '{}' bytes", text);
+      else
+        page.bytes += bytes;
+    }
+  };
+  FB_TRY(walk(walker, xml, "ListPartsResult"));
+  if (page.is_truncated && page.next_number.empty())
+    problem = "there is more, but not how to go on";
+  if (!problem.empty()) return fail(ErrorCode::kCorruption, "the listing is wrong: {}", problem);
+  return page;
 }
 
 std::optional<ServerError> parse_server_error(std::string_view xml) {

@@ -32,6 +32,30 @@ Result<ListPage> parse_list_page(std::string_view xml);
 // InitiateMultipartUploadResult.
 Result<std::string> parse_upload_id(std::string_view xml);
 
+// An upload in parts that has not ended.
+struct ListedUpload {
+  std::string key;
+  std::string id;
+  int64_t begun_ns = 0;
+};
+struct UploadPage {
+  std::vector<ListedUpload> uploads;
+  bool is_truncated = false;
+  std::string next_key, next_id;  // of the next page; set when is_truncated
+};
+// ListMultipartUploadsResult; keys as in parse_list_page.
+Result<UploadPage> parse_upload_page(std::string_view xml);
+
+// The parts of one upload.
+struct PartPage {
+  uint64_t bytes = 0;     // of those on this page
+  int64_t newest_ns = 0;  // when the last of them came
+  bool is_truncated = false;
+  std::string next_number;  // of the next page; set when is_truncated
+};
+// ListPartsResult.
+Result<PartPage> parse_part_page(std::string_view xml);
+
 // What an <Error> document says; nothing when the text is not one.
 struct ServerError {
   std::string code;     // "NoSuchKey"

@@ -105,6 +105,22 @@ TEST(SlowStore, ReadsInFlightWaitTogetherAndDepthLimitsThem) {
   EXPECT_GE(read_time_ns(*store, 8, 2, done), 40 * kMs);
 }
 
+TEST(SlowModel, NoLimitMakesATimeThatCannotBeTold) {
+  SlowModel thin({.bytes_per_second = 1});
+  int64_t due = 0;
+  for (int i = 0; i < 5; ++i) {
+    const int64_t next = thin.admit(0, uint64_t{1} << 60).due_ns;
+    EXPECT_GE(next, due);
+    due = next;
+  }
+  SlowModel wild({.latency_ns = 1, .shape = LatencyShape::kLognormal, .p99_ns = 3'600'000 * kMs});
+  for (int i = 0; i < 100'000; ++i) {
+    due = wild.admit(0, 0).due_ns;
+    ASSERT_GE(due, 0);
+    ASSERT_LE(due, 24 * 3'600'000 * kMs);
+  }
+}
+
 TEST(SlowStore, StopAndDestructionDoNotWaitForLatencies) {
   auto memory = open_for_test("memory", "");
   put(*memory, "f", "x");

@@ -32,6 +32,8 @@ class UringStore final : public FolderStore {
     out.alignment = options_.is_direct ? kDirectAlignBytes : 1;
     out.can_sync = true;
     out.can_patch = true;
+    out.can_rename = true;
+    out.can_link = true;
     out.is_local = true;
     const std::string also = folder().direct_refusal();
     out.fallback_reason = refusal_ + (refusal_.empty() || also.empty() ? "" : "; ") + also;
@@ -41,18 +43,21 @@ class UringStore final : public FolderStore {
   Result<std::unique_ptr<ReadQueue>> open_queue(QueueOptions options) override {
     if (!refusal_.empty()) return open_threads(options);
     UringOptions mine = options_;
-    mine.depth = std::clamp(options.depth, 1, kDepthMax);
+    const int depth = std::clamp(options.depth, 1, kDepthMax);
+    mine.depth = std::clamp(options.depth_max, depth, kDepthMax);
     const uint64_t share = kMemoryBytesMax / static_cast<uint64_t>(mine.depth);
     mine.piece_bytes = std::max<size_t>(
         kPageBytes, std::min<uint64_t>(mine.piece_bytes, share) / kPageBytes * kPageBytes);
     std::unique_ptr<sys::Ring> ring = FB_TRY(sys::Ring::open(static_cast<unsigned>(mine.depth)));
-    return std::unique_ptr<ReadQueue>(
-        std::make_unique<UringQueue>(folder(), std::move(ring), mine));
+    auto queue = std::make_unique<UringQueue>(folder(), std::move(ring), mine);
+    queue->set_depth(depth);
+    return std::unique_ptr<ReadQueue>(std::move(queue));
   }
 
  private:
   Result<std::unique_ptr<ReadQueue>> open_threads(QueueOptions options) {
     options.depth = std::clamp(options.depth, 1, kThreadsMax);
+    options.depth_max = std::clamp(options.depth_max, 0, kThreadsMax);
     return PoolQueue::open(options, [this]() -> std::unique_ptr<ReadWorker> {
       if (!options_.is_direct) {
         return std::make_unique<FileReader>(folder(), options_.piece_bytes);

@@ -66,6 +66,7 @@ struct UringQueue::Slot {
 UringQueue::UringQueue(Folder& folder, std::unique_ptr<sys::Ring> ring, const UringOptions& options)
     : folder_(folder), ring_(std::move(ring)), options_(options) {
   slots_.resize(static_cast<size_t>(options.depth));
+  depth_ = slots_.size();
   for (size_t i = slots_.size(); i > 0; --i) free_slots_.push_back(i - 1);
 }
 
@@ -102,8 +103,13 @@ void UringQueue::wake() {
   ring_->wake();
 }
 
+int UringQueue::set_depth(int depth) {
+  depth_ = std::clamp<size_t>(static_cast<size_t>(std::max(1, depth)), 1, slots_.size());
+  return static_cast<int>(depth_);
+}
+
 void UringQueue::fill() {
-  while (!free_slots_.empty()) {
+  while (slots_.size() - free_slots_.size() < depth_) {
     if (current_ == nullptr) {
       if (!again_.empty()) {
         current_ = again_.pop();

@@ -33,6 +33,7 @@ class UringQueue final : public ReadQueue {
   void submit(std::span<const Read> reads) override;
   size_t reap(std::span<Completion> out, std::stop_token stop) override;
   void wake() override;
+  int set_depth(int depth) override;
 
  private:
   struct Active;
@@ -60,6 +61,7 @@ class UringQueue final : public ReadQueue {
   bool is_registered_ = false;
   std::vector<Slot> slots_;
   std::vector<size_t> free_slots_;
+  size_t depth_ = 0;                            // slots in use at once
   std::vector<std::unique_ptr<Active>> reads_;  // every Active there is
   std::vector<Active*> free_reads_;
   Active* current_ = nullptr;  // still has pieces to put into the ring

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "storage/store.h"
@@ -27,11 +28,34 @@ class WindowedStore final : public Store {
     return over_.open_queue(std::move(options));
   }
   Result<size_t> read_at(std::string_view path, uint64_t offset, std::span<std::byte> out) override;
+  void set_stop(std::stop_token stop) override { over_.set_stop(std::move(stop)); }
+  Status make_folder(std::string_view path) override { return over_.make_folder(path); }
+  Status rename_folder(std::string_view from, std::string_view to) override {
+    return over_.rename_folder(from, to);
+  }
+  Status link_file(std::string_view from, std::string_view to) override {
+    return over_.link_file(from, to);
+  }
+  Result<std::shared_ptr<const void>> lock_file(std::string_view path, bool is_exclusive) override {
+    return over_.lock_file(path, is_exclusive);
+  }
+  Status remove_folder(std::string_view path) override { return over_.remove_folder(path); }
   Result<std::unique_ptr<Writer>> create(std::string_view path) override {
     return over_.create(path);
   }
   Status remove(std::string_view path) override { return over_.remove(path); }
+  Result<std::vector<std::string>> list_folders(std::string_view prefix) override {
+    return over_.list_folders(prefix);
+  }
+  Result<std::vector<Unpublished>> list_unpublished(std::string_view prefix) override {
+    return over_.list_unpublished(prefix);
+  }
+  Status remove_unpublished(const Unpublished& one) override {
+    return over_.remove_unpublished(one);
+  }
+  void look_again() override { over_.look_again(); }
   Result<uint64_t> free_bytes() override { return over_.free_bytes(); }
+  uint64_t other_retries() const override { return over_.other_retries(); }
 
  private:
   struct Window {

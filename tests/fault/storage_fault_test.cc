@@ -122,6 +122,8 @@ TEST_P(EveryOperation, IsReportedOrHarmlessAndPublishedFilesAreWhole) {
     switch (kind) {
       case FaultKind::kError:
       case FaultKind::kNoSpace:
+      case FaultKind::kQuota:
+      case FaultKind::kStale:
         EXPECT_GE(outcome.errors, 1) << "at operation " << k;
         EXPECT_EQ(outcome.wrong, 0) << "at operation " << k;
         break;
@@ -135,6 +137,8 @@ TEST_P(EveryOperation, IsReportedOrHarmlessAndPublishedFilesAreWhole) {
       case FaultKind::kCorrupt:
         EXPECT_EQ(outcome.errors, 0) << "at operation " << k;
         break;
+      case FaultKind::kKill:
+        FAIL() << "it ends the process";
     }
   }
 }
@@ -142,7 +146,19 @@ TEST_P(EveryOperation, IsReportedOrHarmlessAndPublishedFilesAreWhole) {
 INSTANTIATE_TEST_SUITE_P(Faults, EveryOperation,
                          testing::Values(FaultKind::kError, FaultKind::kShort, FaultKind::kDelay,
                                          FaultKind::kCorrupt, FaultKind::kVanish,
-                                         FaultKind::kNoSpace));
+                                         FaultKind::kNoSpace, FaultKind::kQuota,
+                                         FaultKind::kStale));
+
+TEST(FaultyStore, EndsTheProcessBeforeAnOperation) {
+  const auto memory = open_for_test("memory", "");
+  put(*memory, "f", "x");
+  const auto die = [&] {
+    const auto store = make_faulty_store(*memory, {.kind = FaultKind::kKill, .fail_at = 2});
+    store->stat("f").ignore("the first goes well");
+    store->stat("f").ignore("the second is the last thing it does");
+  };
+  EXPECT_EXIT(die(), testing::ExitedWithCode(137), "");
+}
 
 TEST(FaultyStore, CorruptsExactlyOneByteOfARead) {
   const auto memory = open_for_test("memory", "");

@@ -189,6 +189,24 @@ def case_sixteen_processes(bench):
     print(f"16 processes: {time.monotonic() - began:.1f} s")
 
 
+def case_a_slow_end_is_no_failure(bench):
+    """Process 0 is stopped while it writes what all have measured."""
+    bench.generate()
+    running = bench.start(bench.run_words(2, "--accelerators", "4"))
+    first = bench.pid_of(0)
+    written = bench.folder / "out/result.json"
+    while not written.exists() and running.poll() is None:
+        time.sleep(0.001)
+    try:
+        os.kill(first, signal.SIGSTOP)
+        time.sleep(6)
+        os.kill(first, signal.SIGCONT)
+    except ProcessLookupError:
+        pass  # it was quicker
+    bench.finish(running)
+    check(running.returncode == 0, f"exit code {running.returncode}: {running.err}")
+
+
 def case_uneven_accelerators(bench):
     bench.generate()
     first = bench.run_words(1, "--accelerators", "1")
@@ -214,6 +232,106 @@ def case_checkpoints_and_evaluation(bench):
     check([e["samples"] for e in evaluations] == [9, 9], "samples of evaluations")
 
 
+SMALL_MODEL = (
+    "model.num_layers=3", "model.parallelism.zero_stage=1", "model.parallelism.pipeline=2",
+    "model.transformer.hidden_size=64", "model.transformer.vocab_size=1000",
+    "model.transformer.num_attention_heads=8", "model.transformer.num_kv_heads=2",
+    "model.transformer.ffn_hidden_size=96", "checkpoint.time_between_checkpoints=0",
+    "checkpoint.checkpoint_folder=saves")
+
+
+def checkpoint_words(bench, size, *more):
+    return bench.words(size, "run", "llama_8b_zero3", "--quiet", "--out", "out", *SMALL_MODEL,
+                       *more)
+
+
+def saves_in(bench, place="saves"):
+    """What forebay itself finds there, newest first."""
+    listed = subprocess.run([bench.forebay, "checkpoint", "list", place, "--json"], text=True,
+                            cwd=bench.folder, capture_output=True, check=True)
+    return json.loads(listed.stdout)
+
+
+def check_saves_are_whole(bench, place="saves"):
+    done = subprocess.run([bench.forebay, "checkpoint", "verify", place, "--all"], text=True,
+                          cwd=bench.folder, capture_output=True)
+    check(done.returncode == 0, f"verify: {done.stdout}{done.stderr}")
+
+
+def data_bytes(file):
+    """Of a safetensors file: what follows its header."""
+    length = int.from_bytes(file.read_bytes()[:8], "little")
+    return file.stat().st_size - 8 - length
+
+
+def case_checkpoints_of_a_model_over_ranks(bench):
+    """4 ranks in a tensor x pipeline x data grid; sizes worked out here, by another hand."""
+    bench.run(checkpoint_words(bench, 4, "checkpoint.num_checkpoints_write=2",
+                               "checkpoint.num_checkpoints_read=2",
+                               "checkpoint.recovery_rank_shift=true"))
+    result = bench.result()
+    h, kv, ffn, vocab, layers = 64, 16, 96, 1000, 3
+    layer = 2 * h + h * (h + 2 * kv) + h * h + 3 * h * ffn
+    parameters = 2 * vocab * h + h + layers * layer
+    optimizer = 4 * (3 * (parameters // 4) + 15 * h)
+    stages = {"layer_0-model_0": vocab * h, "layer_1-model_0": layer, "layer_2-model_0": layer,
+              "layer_3-model_1": layer, "layer_4-model_1": vocab * h, "layer_5-model_1": h}
+    expected = {f"{name}_model_states.safetensors": 2 * size for name, size in stages.items()}
+    for rank in range(4):
+        name = f"zero_pp_rank_{rank // 2}_mp_rank_{rank % 2}_optim_states"
+        expected[name + ".safetensors"] = optimizer
+    check(len(result["checkpoints"]) == 2 and len(result["restores"]) == 2, "saves and restores")
+    for save in result["checkpoints"]:
+        folder = bench.folder / "saves" / save["path"]
+        found = {f.name: data_bytes(f) for f in folder.iterdir() if f.suffix == ".safetensors"}
+        check(found == expected, f"{found}, not {expected}")
+        check(save["bytes"] == sum(expected.values()), f"{save['bytes']} bytes")
+    check(result["state"]["parameters"] == parameters, "parameters")
+    check_saves_are_whole(bench)
+    saved = [rank["bytes"] for rank in result["checkpoints"][0]["ranks"]]
+    for restore in result["restores"]:
+        check(restore["rank_shift"] == 1, "shift on one host")
+        read = [rank["bytes"] for rank in restore["ranks"]]  # with headers of 4 KiB each
+        for rank in range(4):
+            above = read[rank] - saved[(rank + 1) % 4]
+            check(0 < above <= 4 * 4096, f"rank {rank} read {read[rank]}, saved are {saved}")
+    summary = json.loads((bench.folder / "out/summary.json").read_text())["metric"]
+    for kind in ("save", "load"):
+        for figure in ("io_mean_GB_per_second", "io_stdev_GB_per_second", "duration_mean_seconds",
+                       "duration_stdev_seconds"):
+            check(summary[f"{kind}_checkpoint_{figure}"] >= 0, f"{kind} {figure}")
+    check(abs(summary["checkpoint_size_GB"] * 2**30 - sum(expected.values())) < 1, "size")
+    for rank in range(4):
+        stats = json.loads((bench.folder / f"out/{rank}_per_epoch_stats.json").read_text())["1"]
+        check(list(stats) == ["save_ckpt1", "save_ckpt2", "load_ckpt1", "load_ckpt2"], str(stats))
+        check(stats["save_ckpt2"]["duration"] > 0, "duration of a save")
+        check(stats["load_ckpt2"]["throughput"] > 0, "throughput of a restore")
+
+
+def case_a_killed_rank_leaves_the_checkpoint_before(bench):
+    save = ("model.parallelism.pipeline=1", "checkpoint.num_checkpoints_write=1")
+    bench.run(checkpoint_words(bench, 3, *save, "checkpoint.num_checkpoints_read=0"))
+    (before,) = saves_in(bench)["checkpoints"]
+    # Slow enough that the save is under way when one of its ranks dies.
+    running = bench.start(checkpoint_words(bench, 3, *save, "checkpoint.num_checkpoints_read=0",
+                                           "--storage", "slow:bandwidth=50KB,latency=0s"))
+    victim = bench.pid_of(2)
+    for _ in range(600):
+        if list((bench.folder / "saves").glob("saving-*")):
+            break
+        time.sleep(0.1)
+    check(list((bench.folder / "saves").glob("saving-*")), "the save has not begun")
+    os.kill(victim, signal.SIGKILL)
+    bench.finish(running, 30)
+    check(running.returncode != 0, "exit code 0")
+    check_killed(running.err, socket.gethostname())
+    left = [save["folder"] for save in saves_in(bench)["checkpoints"]]
+    check(left == [before["folder"]], f"{left}, not {before['folder']}")
+    check_saves_are_whole(bench)
+    bench.run(checkpoint_words(bench, 3, *save, "checkpoint.num_checkpoints_read=1"))
+    check(len(saves_in(bench)["checkpoints"]) == 1, "the new one took the place of the old one")
+
+
 def case_find_max(bench):
     bench.generate()
     bench.run(bench.run_words(2, "--find-max-accelerators", "--max-accelerators", "2",
@@ -221,6 +339,22 @@ def case_find_max(bench):
     found = json.loads((bench.folder / "out/maximum.json").read_text())
     check([a["accelerators"] for a in found["attempts"]] == [2, 4], found)
     check(found["accelerators_max"] == 4, found)
+
+
+def stalls(bench, processes, *more):
+    bench.run(bench.run_words(processes, "--accelerators", "2", "--stalls", "--repeats", "2",
+                              "--stall-steps", "4", *more), limit=120)
+    return json.loads((bench.folder / "out/stalls.json").read_text())
+
+
+def case_stalls(bench):
+    bench.generate()
+    found = stalls(bench, 2)
+    check((found["accelerators"], found["hosts"], found["repeats"]) == (4, 1, 2), found)
+    check("one host" in found["stalls"]["network"]["reason"], found["stalls"]["network"])
+    for kind in ("T1", "T2", "T4"):
+        check(found["runs"][kind]["ms"] > 9.9, found["runs"][kind])
+    check(found["stalls"]["prep"]["is"] == "T4 - T2", found["stalls"]["prep"])
 
 
 def case_another_configuration_is_refused(bench):
@@ -233,6 +367,44 @@ def case_another_configuration_is_refused(bench):
         check("rank 1 on " in done.err and item in done.err, done.err)
         check(done.err.count("forebay:") == 1, "said once: " + done.err)
     check(not (bench.folder / "out").exists(), "an empty result folder is left")
+
+
+def case_an_option_of_one_rank_alone_is_refused(bench):
+    """Every flag that changes the run counts: one rank would search while the other runs once."""
+    bench.generate()
+    for flags, item in ((["--find-max-accelerators"], "--find-max-accelerators is on"),
+                        (["--max-accelerators", "2"], "--max-accelerators is 2"),
+                        (["--dry-run"], "--dry-run is on"),
+                        (["--errors-max", "3"], "--errors-max is 3, but not given to rank 0"),
+                        (["--rules", "mlperf-v2.0"], "--rules is mlperf-v2.0, but not given")):
+        second = bench.run_words(1, *flags)[len(bench.launcher):]
+        done = bench.run([*bench.run_words(1), ":", *second], code=2)
+        check("rank 1 on " in done.err and item in done.err, done.err)
+    second = bench.words(1, "generate", "tiny.yaml", "--data", "data")[len(bench.launcher):]
+    done = bench.run([*bench.run_words(1), ":", *second], code=2)
+    check("the command is forebay generate" in done.err, done.err)
+
+
+def case_a_dry_run_prints_once(bench):
+    for command in ("run", "generate"):
+        done = bench.run(bench.words(3, command, "tiny.yaml", "--data", "data", "--dry-run"))
+        check(done.out.count("# Resolved workload") == 1, done.out)
+
+
+def case_processes_that_never_join_are_waited_for_aloud(bench):
+    """Whose first rank waits inside MPI_Init, where no stop request reaches it."""
+    bench.generate()
+    words = [*bench.run_words(1), ":", "-np", "1", "sleep", "60"]
+    running = bench.start(words)
+    waiting = bench.pid_of(0)
+    time.sleep(6.5)
+    began = time.monotonic()
+    os.kill(waiting, signal.SIGINT)
+    bench.finish(running, 10)
+    check(time.monotonic() - began < 5, "a Ctrl-C was held up")
+    check("rank 0 has been waiting 5 s for the other processes to call MPI_Init (2 announced by "
+          "Open MPI's mpirun)" in running.err, running.err)
+    check("stopped while waiting for the other processes" in running.err, running.err)
 
 
 def case_other_data_is_refused(bench):
@@ -289,6 +461,8 @@ def case_a_killed_rank_ends_the_run(bench):
     if (bench.folder / "out/result.json").exists():
         print("a partial result was written")
         check(bench.result()["is_interrupted"], "is_interrupted")
+        check(f"rank 2 on {socket.gethostname()}" in bench.result()["stopped_because"],
+              bench.result()["stopped_because"])
 
 
 def case_an_interrupt_keeps_what_was_measured(bench):
@@ -301,6 +475,7 @@ def case_an_interrupt_keeps_what_was_measured(bench):
     result = bench.result()
     check(result["is_interrupted"] and len(result["epochs"]) > 1, "the partial result")
     check(result["verdict"]["outcome"] == "incomplete", result["verdict"])
+    check("asked to stop" in result["stopped_because"], result["stopped_because"])
 
 
 def case_a_rank_that_hangs_is_named(bench):
@@ -404,6 +579,18 @@ def case_three_hosts(bench):
             check(json.loads(text)["hostname"] == f"host{rank // 2 % 3}", f"host of {rank}")
         sent = [h["network_sent_bytes"] for h in result["hosts"]]
         print("network bytes sent by host:", sent)
+
+
+def case_stalls_of_three_hosts(bench):
+    bench.generate()
+    with Hosts() as hosts:
+        bench.launcher = hosts.launcher()
+        found = stalls(bench, 3)
+    check((found["accelerators"], found["hosts"]) == (6, 3), found)
+    check(len(found["runs"]["T5"]["repeats_ms"]) == 2, found["runs"]["T5"])
+    check(found["stalls"]["network"]["ms"] is not None, found["stalls"]["network"])
+    check(found["stalls"]["prep"]["is"] == "T4 - T5", found["stalls"]["prep"])
+    check(found["is_real_data_on_hosts"], found)
 
 
 def case_a_host_without_the_data(bench):

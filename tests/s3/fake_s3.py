@@ -9,7 +9,8 @@ Key AKTEST, secret "secret/TEST+key", region us-east-1, buckets `data` and `othe
 Faults are set by PUT /_faults with a JSON list; each is used up as it strikes:
   {"method": "GET", "key": "data/x", "kind": KIND, "times": 1, ...}
 `method`, `key` and `query` (a part of it) are optional. Kinds:
-  status       answers `status` with `code`, and Retry-After when `retry_after` is given
+  status       answers `status` with `code`, and Retry-After when `retry_after` is given, or as the
+               date in `retry_in` seconds
   reset        breaks the connection after `bytes` of the body
   short        ends the connection in good order after `bytes`, with the whole length announced
   stall        stops after `bytes` and says nothing for `seconds`
@@ -41,10 +42,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 KEY, SECRET, REGION = "AKTEST", "secret/TEST+key", "us-east-1"
 ANONYMOUS = "--anonymous" in sys.argv
 PAGE = 100  # keys in one answer to a listing, so that few files make several pages
+UPLOADS_PAGE = 2  # the same of uploads and of parts
 
 lock = threading.Lock()
 buckets = {"data": {}, "other": {}}
 uploads = {}
+begun = {}  # by upload: "BUCKET/KEY" and when
 faults = []
 log = []
 
@@ -67,6 +70,10 @@ def crc32c(data):
     for byte in data:
         c = TABLE[(c ^ byte) & 255] ^ (c >> 8)
     return base64.b64encode(struct.pack(">I", c ^ 0xFFFFFFFF)).decode()
+
+
+def stamp_of(when):
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(when))
 
 
 def sign(key, text):
@@ -222,6 +229,9 @@ class Handler(BaseHTTPRequestHandler):
             if kind == "status":
                 headers = [("Retry-After", str(fault["retry_after"]))] \
                     if "retry_after" in fault else []
+                if "retry_in" in fault:
+                    until = self.date_time_string(int(time.time()) + fault["retry_in"])
+                    headers = [("Retry-After", until)]
                 return self.refuse(fault["status"], fault.get("code", "SlowDown"), "", headers)
             if kind == "redirect":
                 return self.refuse(307, "TemporaryRedirect", "",
@@ -250,6 +260,10 @@ class Handler(BaseHTTPRequestHandler):
                 if "uploadId" not in self.query:
                     objects.pop(key, None)
             return self.answer(204)
+        if "uploads" in self.query:
+            return self.list_uploads(fault)
+        if "uploadId" in self.query:
+            return self.list_parts(fault)
         if not key:
             return self.list(objects, fault)
         with lock:
@@ -290,6 +304,7 @@ class Handler(BaseHTTPRequestHandler):
             with lock:
                 upload = f"up+{len(uploads)}/{time.monotonic_ns()}="
                 uploads[upload] = {}
+                begun[upload] = (urllib.parse.unquote(self.path.partition("?")[0][1:]), time.time())
             text = (f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId>"
                     "</InitiateMultipartUploadResult>")
             return self.answer(200, text.encode(), (), fault)
@@ -322,7 +337,7 @@ class Handler(BaseHTTPRequestHandler):
             rows = ""
             for k in page:
                 content, etag, when, _ = objects[k]
-                stamp = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(when))
+                stamp = stamp_of(when)
                 shown = urllib.parse.quote_plus(k, safe="/") if "encoding-type" in self.query \
                     else escape(k)
                 rows += (f"<Contents><Key>{shown}</Key><LastModified>{stamp}</LastModified>"
@@ -333,6 +348,43 @@ class Handler(BaseHTTPRequestHandler):
         text = (f'<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>{rows}{encoding}'
                 f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>{token}"
                 "</ListBucketResult>")
+        self.answer(200, text.encode(), [("Content-Type", "application/xml")], fault)
+
+    def list_uploads(self, fault):
+        bucket = urllib.parse.unquote(self.path.partition("?")[0][1:]).rstrip("/")
+        prefix = f"{bucket}/{self.query.get('prefix', '')}"
+        after = (self.query.get("key-marker", ""), self.query.get("upload-id-marker", ""))
+        with lock:
+            all_of_them = sorted((begun[u][0].partition("/")[2], u, begun[u][1]) for u in uploads
+                                 if begun[u][0].startswith(prefix))
+        rest = [one for one in all_of_them if one[:2] > after]
+        page, more = rest[:UPLOADS_PAGE], len(rest) > UPLOADS_PAGE
+        rows = "".join(
+            f"<Upload><Key>{urllib.parse.quote_plus(k, safe='/')}</Key><UploadId>{u}</UploadId>"
+            f"<Initiated>{stamp_of(when)}</Initiated></Upload>" for k, u, when in page)
+        following = ""
+        if more:
+            following = (f"<NextKeyMarker>{urllib.parse.quote_plus(page[-1][0], safe='/')}"
+                         f"</NextKeyMarker><NextUploadIdMarker>{page[-1][1]}</NextUploadIdMarker>")
+        text = (f"<ListMultipartUploadsResult><EncodingType>url</EncodingType>{rows}{following}"
+                f"<IsTruncated>{'true' if more else 'false'}</IsTruncated>"
+                "</ListMultipartUploadsResult>")
+        self.answer(200, text.encode(), [("Content-Type", "application/xml")], fault)
+
+    def list_parts(self, fault):
+        after = int(self.query.get("part-number-marker", 0))
+        with lock:
+            parts = uploads.get(self.query["uploadId"])
+            if parts is None:
+                raise Refused(404, "NoSuchUpload")
+            rest = [(n, len(parts[n][1])) for n in sorted(parts) if n > after]
+        page, more = rest[:UPLOADS_PAGE], len(rest) > UPLOADS_PAGE
+        rows = "".join(f"<Part><PartNumber>{n}</PartNumber><Size>{size}</Size>"
+                       f"<LastModified>{stamp_of(time.time())}</LastModified></Part>"
+                       for n, size in page)
+        following = f"<NextPartNumberMarker>{page[-1][0]}</NextPartNumberMarker>" if more else ""
+        text = (f"<ListPartsResult>{rows}{following}<IsTruncated>{'true' if more else 'false'}"
+                "</IsTruncated></ListPartsResult>")
         self.answer(200, text.encode(), [("Content-Type", "application/xml")], fault)
 
     def get(self, found, fault):

@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 
@@ -226,7 +227,8 @@ class Suite:
         need(self.server.endpoint in options["store"], f"no endpoint in {options}")
         saves = self.result("r1")["checkpoints"]
         need(len(saves) == 2 and saves[0]["bytes"] == 20000000, f"{saves}")
-        self.refused(["2 files of other kinds, e.g. " + saves[0]["path"]], "inspect",
+        # Of each save a shard and its manifest, and the name of the newest.
+        self.refused(["5 files of other kinds, e.g. latest"], "inspect",
                      "s3://data/saves", "--format", "raw")
         self.good("run", "demo", *self.DEMO, *self.QUICK, "--data", "s3://data/gen", "--out", "r2",
                   "--storage", "slow:latency=1ms", "--quiet")
@@ -383,6 +385,10 @@ storage:
     def case_wrong_names_and_keys_are_named(self):
         self.refused(["NoSuchBucket", "s3://missing"], "inspect", "s3://missing/x")
         self.refused(["names no bucket"], "inspect", "s3://")
+        self.refused(["is written s3://data/gen"], "inspect", "s3:/data/gen")
+        self.refused(["is written s3://data/new"], "generate", "demo", "--data", "s3:/data/new")
+        need(not os.path.exists(os.path.join(self.work, "s3:")), "a folder s3: was made")
+        self.good("inspect", "S3://data//gen/")
         self.refused(["names no bucket"], "run", "demo", "--data", "s3://")
         self.refused(["did you mean 's3'"], "run", "demo", "--storage", "s33", "--data",
                      "s3://data")
@@ -429,11 +435,41 @@ storage:
         need(code == 0, f"exit {code}: {text}")
         need(self.result("back")["read_retries"] > 0, f"no retries: {text}")
 
+    def case_the_first_ctrl_c_ends_the_wait_for_a_result_folder(self):
+        run = ("run", "demo", *self.DEMO, "metric.au=0.00001", "train.epochs=1",
+               "reader.batch_size=2", "--data", "local", "--quiet")
+        for out, steps, freeze_after, stop_after in (
+                ("s3://data/out-start", "train.computation_time=0.001", None, 1.5),
+                ("s3://data/out-end", "train.computation_time=0.5", 1.5, 5)):
+            if freeze_after is None:  # before it begins: the folder itself cannot be made
+                frozen = threading.Thread(target=self.server.freeze, args=(6,))
+                frozen.start()
+                time.sleep(0.3)
+            process = self.start(*run, steps, "--out", out)
+            if freeze_after is not None:  # in mid-run: the result cannot be written
+                time.sleep(freeze_after)
+                frozen = threading.Thread(target=self.server.freeze, args=(8,))
+                frozen.start()
+            time.sleep(stop_after)
+            need(process.poll() is None, f"{out}: it did not wait for the server")
+            start = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            code, text = self.end(process)
+            seconds = time.monotonic() - start
+            frozen.join()
+            need(code == 130, f"{out}: exit {code}: {text}")
+            need("the storage did not answer" in text, f"{out}: not said: {text}")
+            need(seconds < 2, f"{out}: ended {seconds:.1f} s after the first signal")
+
     # The last case: nothing answers after it.
     def case_z_a_server_that_dies_ends_the_run_by_name(self):
         run = ("run", "demo", *self.DEMO, "train.epochs=50", "metric.au=0.00001",
                "train.computation_time=0.1", "reader.batch_size=2", "--quiet")
+        saves = ("workflow.checkpoint=true", "checkpoint.checkpoint_folder=s3://data/saves")
         process = self.start(*run, "--data", "s3://data/gen", "--out", "dead")
+        # The data is at hand; when the epoch ends, the place for the checkpoint is not.
+        saving = self.start("run", "demo", *self.DEMO, *self.QUICK, "--data", "local", *saves,
+                            "reader.batch_size=2", "train.computation_time=1", "--out", "end")
         time.sleep(2)
         self.server.kill()
         start = time.monotonic()
@@ -444,10 +480,11 @@ storage:
         need(self.result("dead")["error"], "no error in the result")
         self.refused(["is the server up"], "inspect", "s3://data/gen")
         self.refused(["is the server up"], *run, "--data", "s3://data/gen", "--out", "start")
-        # At the end: the data is at hand, the place for the checkpoint is not.
+        # A place for checkpoints that is not there is said before the first step.
         self.refused(["checkpoint", "is the server up"], "run", "demo", *self.DEMO, *self.QUICK,
-                     "--data", "local", "workflow.checkpoint=true", "--out", "end",
-                     "checkpoint.checkpoint_folder=s3://data/saves")
+                     "--data", "local", *saves, "--out", "unsaved")
+        code, text = self.end(saving)
+        need(code == 1 and self.server.endpoint in text and "checkpoint" in text, f"{code}: {text}")
         need(self.result("end")["epochs"], "the epoch before the end is lost")
 
     # After all others: whatever was written or said.
