@@ -33,9 +33,7 @@ Result<FileIndex> index_array(const NpyHeader& header, uint64_t file_offset,
   index.extent_array = layout;
   index.extent_array->shape.pop_back();
   const uint64_t bytes = header.data_bytes / sample_count;
-  index.extents.reserve(sample_count);
-  for (uint64_t i = 0; i < sample_count; ++i)
-    index.extents.push_back({file_offset + header.data_offset + i * bytes, bytes});
+  index.extents = ExtentList::even({file_offset + header.data_offset, bytes}, bytes, sample_count);
   return index;
 }
 

@@ -13,8 +13,9 @@ namespace forebay::formats {
 namespace {
 
 constexpr std::array kFormats{
-    &kCsv, &kHdf5,    &kIndexedBinary, &kJpeg, &kMmapIndexedBinary, &kNpy,
-    &kNpz, &kParquet, &kPng,           &kRaw,  &kSynthetic,         &kTfrecord,
+    &kCsv,      &kHdf5,   &kIndexedBinary, &kJpeg, &kLines, &kMmapIndexedBinary,
+    &kNpy,      &kNpz,    &kParquet,       &kPng,  &kRaw,   &kSynthetic,
+    &kTfrecord, &kTokens, &kWebdataset,
 };
 
 constexpr std::array<std::string_view, 4> kPackedExtensions{"gz", "bz2", "zip", "xz"};
@@ -22,6 +23,23 @@ constexpr std::array<std::string_view, 4> kPackedExtensions{"gz", "bz2", "zip", 
 bool has_extension(const Format& format, std::string_view extension) {
   return std::find(format.extensions.begin(), format.extensions.end(), extension) !=
          format.extensions.end();
+}
+
+// "a.tfrecord" of "a.tfrecord-00003-of-00010", as TensorFlow names the parts of a data set.
+std::string_view without_shard(std::string_view name) {
+  constexpr std::string_view kOf = "-of-", kDigits = "0123456789";
+  const auto cut_number = [&] {
+    const size_t end = name.size();
+    while (!name.empty() && kDigits.find(name.back()) != std::string_view::npos)
+      name.remove_suffix(1);
+    return name.size() < end;
+  };
+  const std::string_view whole = name;
+  if (!cut_number() || !name.ends_with(kOf)) return whole;
+  name.remove_suffix(kOf.size());
+  if (!cut_number() || !name.ends_with('-')) return whole;
+  name.remove_suffix(1);
+  return name;
 }
 
 }  // namespace
@@ -38,7 +56,7 @@ const Format* find_format(std::string_view name) {
 }
 
 std::string extension_of(std::string_view path) {
-  const std::string name = base::to_lower(path.substr(path.rfind('/') + 1));
+  const std::string name = base::to_lower(without_shard(path.substr(path.rfind('/') + 1)));
   const size_t dot = name.rfind('.');
   if (dot == std::string::npos || dot == 0) return {};
   std::string last = name.substr(dot + 1);

@@ -22,6 +22,9 @@ class ByteBuffer {
     return {data_.get(), bytes};
   }
 
+  // Bytes it has.
+  uint64_t capacity() const { return capacity_; }
+
  private:
   std::unique_ptr<std::byte[]> data_;
   uint64_t capacity_ = 0;

@@ -16,7 +16,8 @@ Result<std::span<const std::byte>> StoreSource::at(uint64_t offset, uint64_t len
   if (offset > size_ || length > size_ - offset)
     return fail(ErrorCode::kCorruption, "truncated at byte {}", size_);
   scratch_.resize(length);
-  const size_t got = FB_TRY(store_.read_at(path_, offset, scratch_));
+  if (file_ == nullptr) file_ = FB_TRY(store_.open_file(path_));
+  const size_t got = FB_TRY(file_->read_at(offset, scratch_));
   if (got != length)
     return fail(ErrorCode::kCorruption, "truncated at byte {}; it had {} bytes when listed",
                 offset + got, size_);

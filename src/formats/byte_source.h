@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,6 +49,7 @@ class StoreSource : public ByteSource {
   storage::Store& store_;
   std::string path_;
   uint64_t size_;
+  std::unique_ptr<storage::Reader> file_;  // from the first read on
   std::vector<std::byte> scratch_;
 };
 

@@ -165,6 +165,7 @@ Spelling spelling_of(ElementType type) {
       return {put_booleans, 5};
     case ElementType::kC64:
     case ElementType::kC128:
+    case ElementType::kBF16:
       break;
   }
   return {};
@@ -240,11 +241,8 @@ Status write_csv(storage::Writer& writer, bool can_patch, const FileSpec& spec) 
     return fail(ErrorCode::kUnsupported, "{}: csv files hold no {} numbers", spec.path,
                 element_name(spec.type));
   if (spec.compression == Compression::kZip) return write_zip(writer, can_patch, spec);
-  const auto packer = make_packer(spec.compression);
-  const ByteSink append = [&](std::span<const std::byte> piece) { return writer.append(piece); };
-  FB_TRY(write_text(
-      spec, [&](std::span<const std::byte> text) { return packer->run(text, false, append); }));
-  return packer->run({}, true, append);
+  return write_packed(writer, spec.compression,
+                      [&](const ByteSink& out) { return write_text(spec, out); });
 }
 
 uint64_t csv_bytes_max(const FileSpec& spec) {

@@ -13,7 +13,7 @@ struct ElementInfo {
   std::string_view name;
 };
 
-constexpr std::array<ElementInfo, 14> kElements{{{ElementType::kU8, 1, "uint8"},
+constexpr std::array<ElementInfo, 15> kElements{{{ElementType::kU8, 1, "uint8"},
                                                  {ElementType::kU16, 2, "uint16"},
                                                  {ElementType::kU32, 4, "uint32"},
                                                  {ElementType::kU64, 8, "uint64"},
@@ -26,7 +26,8 @@ constexpr std::array<ElementInfo, 14> kElements{{{ElementType::kU8, 1, "uint8"},
                                                  {ElementType::kF64, 8, "float64"},
                                                  {ElementType::kBool, 1, "bool"},
                                                  {ElementType::kC64, 8, "complex64"},
-                                                 {ElementType::kC128, 16, "complex128"}}};
+                                                 {ElementType::kC128, 16, "complex128"},
+                                                 {ElementType::kBF16, 2, "bfloat16"}}};
 
 constexpr std::array<std::string_view, 6> kCompressionNames{"none", "gzip", "lzf",
                                                             "bz2",  "zip",  "xz"};

@@ -69,8 +69,10 @@ class EveryFormat : public testing::TestWithParam<const Format*> {
 
 // Formats whose files begin with nothing of their own are known by name only.
 bool has_magic(const Format& format) {
-  static const std::set<std::string_view> without{"csv", "indexed_binary", "mmap_indexed_binary",
-                                                  "raw", "synthetic"};
+  // A tar is known by more than the first 64 bytes.
+  static const std::set<std::string_view> without{
+      "csv", "indexed_binary", "lines",  "mmap_indexed_binary",
+      "raw", "synthetic",      "tokens", "webdataset"};
   return !without.contains(format.name);
 }
 
@@ -191,8 +193,9 @@ TEST_P(EveryFormat, SameSeedGivesSameBytesWithAndWithoutPatching) {
 }
 
 TEST_P(EveryFormat, RefusesImpossibleSpecs) {
-  for (FileSpec spec : {FileSpec{.path = "p"}, FileSpec{.path = "p", .rows = 1, .columns = 0},
-                        FileSpec{.path = "p", .rows = uint64_t{1} << 40, .columns = 1ull << 40}}) {
+  for (const FileSpec& spec :
+       {FileSpec{.path = "p"}, FileSpec{.path = "p", .rows = 1, .columns = 0},
+        FileSpec{.path = "p", .rows = uint64_t{1} << 40, .columns = 1ull << 40}}) {
     const Status status = write_with(format(), store_, "p", spec);
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(status.error().code, ErrorCode::kInvalidArgument);
@@ -279,8 +282,14 @@ TEST(Formats, NamesAndExtensionsFindThem) {
   EXPECT_EQ(recognise_format("a/b.png", {}), &kPng);
   EXPECT_EQ(recognise_format("a.d/b", {}), nullptr);
   EXPECT_EQ(extension_of("a.b/c.CSV.GZ"), "csv.gz");
-  EXPECT_EQ(extension_of("a/b.tar.gz"), "gz");
+  EXPECT_EQ(extension_of("a/b.npz.gz"), "gz");
+  EXPECT_EQ(extension_of("a/b.tar.gz"), "tar.gz");
   EXPECT_EQ(extension_of("a/.csv"), "");
+  EXPECT_EQ(extension_of("a/b.tfrecord.gz"), "tfrecord.gz");
+  EXPECT_EQ(extension_of("a/b.tfrecord-00003-of-00010"), "tfrecord");
+  EXPECT_EQ(extension_of("a/b-00003-of-00010"), "");
+  for (const char* name : {"b.x-of-3", "b.x-3-of-", "b.x3-of-4", "b.x-3of-4"})
+    EXPECT_EQ(extension_of(name), std::string_view(name).substr(2)) << name;
   EXPECT_EQ(extension_of("a.csv/b"), "");
 }
 
@@ -299,11 +308,23 @@ TEST(Formats, ArrayBytesRefusesOverflow) {
 }
 
 TEST(Formats, ElementNamesAreThoseOfNumpy) {
-  for (int i = 0; i < 14; ++i) {
+  for (int i = 0; i < 15; ++i) {
     const auto type = static_cast<ElementType>(i);
     EXPECT_EQ(element_from_name(element_name(type)), type);
   }
   EXPECT_EQ(element_from_name("object"), std::nullopt);
+}
+
+TEST(Formats, NoFileIsMadeOfBfloat16) {
+  TestingStore store;
+  for (const Format* format : builtin_formats()) {
+    if (format->check_write != nullptr && !format->check_write().ok()) continue;
+    if (format->name == "jpeg" || format->name == "png") continue;  // always pixels of 8 bits
+    const FileSpec spec{.path = "a", .rows = 4, .columns = 4, .type = ElementType::kBF16};
+    const Status status = write_with(*format, store, "a", spec);
+    ASSERT_FALSE(status.ok()) << format->name;
+    EXPECT_EQ(status.error().code, ErrorCode::kUnsupported) << format->name;
+  }
 }
 
 TEST(Raw, PartialRecordIsNamedWithSizes) {
@@ -321,6 +342,21 @@ TEST(Raw, PartialRecordIsNamedWithSizes) {
   EXPECT_EQ(whole->sample_count, 3u);
   EXPECT_EQ(whole->extents[2].offset, 20u);
   EXPECT_EQ(store.read_count(), reads);  // computed, not read
+}
+
+TEST(ElementTypes, HaveBothOfNumpysNames) {
+  for (const char* name : {"uint16", "u2", "<u2", "=u2"}) {
+    const auto number = number_from_numpy(name);
+    ASSERT_TRUE(number) << name;
+    EXPECT_EQ(number->type, ElementType::kU16);
+    EXPECT_FALSE(number->is_big_endian);
+  }
+  EXPECT_EQ(number_from_numpy("u8")->type, ElementType::kU64) << "of 8 bytes";
+  EXPECT_TRUE(number_from_numpy(">f4")->is_big_endian);
+  EXPECT_FALSE(number_from_numpy(">i1")->is_big_endian) << "one byte has no order";
+  EXPECT_EQ(number_from_numpy("|b1")->type, ElementType::kBool);
+  for (const char* name : {"", "<", "u3", "U4", "S2", "O", "M8", "uint", "<uint16"})
+    EXPECT_FALSE(number_from_numpy(name)) << name;
 }
 
 }  // namespace

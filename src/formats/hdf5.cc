@@ -33,7 +33,8 @@ Result<FileIndex> index(storage::Store& store, const storage::FileInfo& file,
     if (head.ok()) FB_TRY(refuse_lfs_pointer(*head).context(file.path));
     return std::move(sources).error();
   }
-  return index_sources(std::move(sources).take(), file.size).context(file.path);
+  const bool must_join = options.columns.empty();
+  return index_sources(std::move(sources).take(), file.size, must_join).context(file.path);
 }
 
 class Hdf5Reader : public Reader {
@@ -45,6 +46,13 @@ class Hdf5Reader : public Reader {
     if (bytes.empty()) return fail(ErrorCode::kCorruption, "{}: empty file", path);
     return fail(ErrorCode::kInvalidArgument, "{}: samples of an HDF5 file ({}) come by its index",
                 path, content_kind(bytes));
+  }
+  Status read_parts(std::string_view path, std::span<const std::byte> bytes, const FileIndex& index,
+                    uint64_t sample_in_file, std::vector<Part>& out) override {
+    out.clear();
+    const Record record = FB_TRY(read(path, bytes, index, sample_in_file));
+    out.push_back({index.detail, record});
+    return {};
   }
   Result<std::shared_ptr<const DecodedBlock>> decode_block(std::string_view path,
                                                            std::span<const std::byte> bytes,

@@ -12,25 +12,55 @@ namespace {
 
 class Hdf5DecodedBlock : public DecodedBlock {
  public:
-  Hdf5DecodedBlock(ArrayLayout sample, uint64_t sample_bytes, uint64_t samples)
+  Hdf5DecodedBlock(const Hdf5Layout& layout, Result<ArrayLayout> sample, uint64_t samples)
       : sample_(std::move(sample)),
-        sample_bytes_(sample_bytes),
-        bytes_(sample_bytes * samples),
-        data_(std::make_unique_for_overwrite<std::byte[]>(bytes_)) {}
+        sample_bytes_(layout.sample_bytes()),
+        bytes_(sample_bytes_ * samples),
+        data_(std::make_unique_for_overwrite<std::byte[]>(bytes_)) {
+    uint64_t offset = 0;
+    for (const Hdf5Dataset& dataset : layout.datasets) {
+      ArrayLayout row = dataset.array;
+      row.shape.erase(row.shape.begin());
+      rows_.push_back({dataset.name, std::move(row), offset, dataset.row_bytes()});
+      offset += dataset.row_bytes();
+    }
+  }
 
   Result<Record> at(uint64_t sample) const override {
-    if (sample >= bytes_ / sample_bytes_)
-      return fail(ErrorCode::kInvalidArgument, "sample {} of a block of {}", sample,
-                  bytes_ / sample_bytes_);
+    FB_TRY(check(sample));
+    if (!sample_.ok()) return sample_.error();
     return Record{.encoding = Encoding::kArray,
                   .bytes = {data_.get() + sample * sample_bytes_, sample_bytes_},
-                  .array = sample_};
+                  .array = *sample_};
+  }
+  // The row of each data set.
+  Status parts_at(uint64_t sample, std::vector<Part>& out) const override {
+    out.clear();
+    FB_TRY(check(sample));
+    for (const Row& row : rows_)
+      out.push_back({row.name,
+                     {.encoding = Encoding::kArray,
+                      .bytes = {data_.get() + sample * sample_bytes_ + row.offset, row.bytes},
+                      .array = row.array}});
+    return {};
   }
   uint64_t bytes() const override { return bytes_; }
   std::span<std::byte> data() { return {data_.get(), bytes_}; }
 
  private:
-  ArrayLayout sample_;
+  struct Row {
+    std::string name;
+    ArrayLayout array;
+    uint64_t offset = 0, bytes = 0;
+  };
+  Status check(uint64_t sample) const {
+    if (sample < bytes_ / sample_bytes_) return {};
+    return fail(ErrorCode::kInvalidArgument, "sample {} of a block of {}", sample,
+                bytes_ / sample_bytes_);
+  }
+
+  Result<ArrayLayout> sample_;
+  std::vector<Row> rows_;
   uint64_t sample_bytes_;
   uint64_t bytes_;
   std::unique_ptr<std::byte[]> data_;
@@ -145,7 +175,8 @@ class Exceptions {
 Status Hdf5BlockDecoder::use_layout(const std::string& detail) {
   if (!layout_.datasets.empty() && detail == detail_) return {};
   layout_ = FB_TRY(decode_layout(detail));
-  sample_ = FB_TRY(layout_.sample_array());
+  FB_TRY(layout_.check_size());
+  sample_ = layout_.sample_array();
   detail_ = detail;
   return {};
 }
@@ -216,8 +247,7 @@ Result<std::shared_ptr<const DecodedBlock>> Hdf5BlockDecoder::decode(
     if (!fits || (end % dataset.chunk[0] != 0 && end != dataset.samples()))
       return fail(ErrorCode::kInvalidArgument, "the block does not begin and end with its chunks");
   }
-  const uint64_t sample_bytes = layout_.sample_bytes();
-  auto decoded = std::make_shared<Hdf5DecodedBlock>(sample_, sample_bytes, block.sample_count);
+  auto decoded = std::make_shared<Hdf5DecodedBlock>(layout_, sample_, block.sample_count);
   uint64_t offset = 0;
   size_t extent = 0;
   for (size_t i = 0; i < layout_.datasets.size(); ++i) {

@@ -27,7 +27,7 @@ class Hdf5BlockDecoder {
 
   std::string detail_;  // that of `layout_`, which most files of a data set share
   Hdf5Layout layout_;
-  ArrayLayout sample_;
+  Result<ArrayLayout> sample_ = ArrayLayout();  // of all data sets, or why they make none
   Hdf5Unfilter unfilter_;
   ByteBuffer chunk_;
 };

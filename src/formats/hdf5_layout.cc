@@ -94,6 +94,8 @@ void encode_dataset(Out& out, const Hdf5Dataset& dataset) {
   }
   out.put(dataset.fill.size());
   out.text(dataset.fill);
+  out.put(dataset.name.size());
+  out.text(std::as_bytes(std::span(dataset.name)));
 }
 
 Hdf5Dataset decode_dataset(In& in) {
@@ -112,6 +114,8 @@ Hdf5Dataset decode_dataset(In& in) {
     dataset.filters.push_back({filter, static_cast<uint32_t>(in.get())});
   }
   dataset.fill = in.bytes(in.count(1));
+  const std::vector<std::byte> name = in.bytes(in.count(1));
+  dataset.name.assign(reinterpret_cast<const char*>(name.data()), name.size());
   return dataset;
 }
 
@@ -163,6 +167,18 @@ uint64_t Hdf5Layout::sample_bytes() const {
   uint64_t total = 0;
   for (const Hdf5Dataset& dataset : datasets) total += dataset.row_bytes();
   return total;
+}
+
+Status Hdf5Layout::check_size() const {
+  constexpr uint64_t kBytesMax = uint64_t{1} << 62;
+  uint64_t total = 0;
+  for (const Hdf5Dataset& dataset : datasets) {
+    const uint64_t bytes = FB_TRY(array_bytes(dataset.array));
+    if (bytes > kBytesMax - total)
+      return fail(ErrorCode::kUnsupported, "more than 2^62 bytes of samples");
+    total += bytes;
+  }
+  return {};
 }
 
 Result<ArrayLayout> Hdf5Layout::sample_array() const {
@@ -267,10 +283,10 @@ FileIndex index_extents(const Hdf5Source& source) {
   const Hdf5Dataset& dataset = source.dataset;
   FileIndex index;
   index.access = Access::kExtents;
+  index.detail = source.name;
   index.sample_count = dataset.samples();
   index.extent_array = dataset.array;
   index.extent_array->shape.erase(index.extent_array->shape.begin());
-  index.extents.reserve(index.sample_count);
   const uint64_t row = dataset.row_bytes();
   const uint64_t rows_per_chunk = dataset.is_contiguous ? index.sample_count : dataset.chunk[0];
   for (uint64_t i = 0; i < index.sample_count; ++i) {
@@ -351,7 +367,8 @@ uint64_t rows_per_block(const std::vector<Hdf5Source>& sources, uint64_t samples
 
 }  // namespace
 
-Result<FileIndex> index_sources(std::vector<Hdf5Source> sources, uint64_t file_bytes) {
+Result<FileIndex> index_sources(std::vector<Hdf5Source> sources, uint64_t file_bytes,
+                                bool must_join) {
   const uint64_t samples = sources.front().dataset.samples();
   if (samples > kSamplesMax)
     return fail(ErrorCode::kUnsupported, "{} has {} samples; the limit is {} in one file",
@@ -361,8 +378,10 @@ Result<FileIndex> index_sources(std::vector<Hdf5Source> sources, uint64_t file_b
     FB_TRY(check_source(source, samples, file_bytes));
     note_exceptions(source, static_cast<uint32_t>(layout.datasets.size()), layout);
     layout.datasets.push_back(source.dataset);
+    layout.datasets.back().name = source.name;
   }
-  FB_TRY(layout.sample_array());
+  FB_TRY(layout.check_size());
+  if (must_join) FB_TRY(layout.sample_array());
   if (has_sample_extents(sources)) return index_extents(sources.front());
   FileIndex index;
   index.access = Access::kBlocks;

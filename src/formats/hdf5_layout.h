@@ -18,6 +18,7 @@
 namespace forebay::formats {
 
 struct Hdf5Dataset {
+  std::string name{};           // as it was asked for
   ArrayLayout array;            // shape[0] counts samples
   std::vector<uint64_t> chunk;  // as many dimensions; none is 0
   bool is_contiguous = false;
@@ -54,6 +55,8 @@ struct Hdf5Layout {
   std::vector<Hdf5Exception> exceptions;  // by data set, then by chunk
 
   uint64_t sample_bytes() const;
+  // kUnsupported when the samples of all data sets together pass 2^62 bytes.
+  Status check_size() const;
   // kUnsupported when the rows of the data sets do not make one array.
   Result<ArrayLayout> sample_array() const;
 };
@@ -68,8 +71,10 @@ struct Hdf5Source {
   std::vector<Hdf5Chunk> chunks;  // all of the grid; contiguous: one for the whole data set
 };
 
-// Extents where every sample is a range of bytes, else blocks. Checks every length against
-// `file_bytes`.
-Result<FileIndex> index_sources(std::vector<Hdf5Source> sources, uint64_t file_bytes);
+// Extents where every sample is a range of bytes (`detail` is then the name of the data set), else
+// blocks. Checks every length against `file_bytes`. `must_join`: kUnsupported for data sets whose
+// rows make no one array, which only come as parts.
+Result<FileIndex> index_sources(std::vector<Hdf5Source> sources, uint64_t file_bytes,
+                                bool must_join = true);
 
 }  // namespace forebay::formats

@@ -20,6 +20,7 @@ struct Hdf5ReadSession {
   bool notes_data = false;         // reads of data are noted and deliver nothing
   std::optional<Extent> data{};    // the last one noted
   std::optional<Error> failure{};  // of the store
+  uint64_t end_of_allocation = 0;  // the library's own note
 };
 
 // Opens the file of `session`.

@@ -186,6 +186,8 @@ Hdf5Handle make_hdf5_type(ElementType type) {
       return make_complex(H5T_IEEE_F32LE);
     case ElementType::kC128:
       return make_complex(H5T_IEEE_F64LE);
+    case ElementType::kBF16:
+      break;
   }
   return {};
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
-#include <memory>
+
+#include "formats/hdf5_driver.h"
 
 namespace forebay::formats {
 
@@ -44,35 +44,11 @@ void Hdf5Image::get(uint64_t offset, std::span<std::byte> out) const {
 
 namespace {
 
-struct DriverInfo {
-  Hdf5Image* image;
-};
-
-struct OpenFile {
-  H5FD_t own;
-  Hdf5Image* image;
-};
-
-Hdf5Image& image_of(const H5FD_t* file) {
-  return *reinterpret_cast<const OpenFile*>(file)->image;
-}
+using Driver = Hdf5Driver<Hdf5Image>;
 
 H5FD_t* driver_open(const char* /*name*/, unsigned /*flags*/, hid_t access, haddr_t /*limit*/) {
-  const auto* info = static_cast<const DriverInfo*>(H5Pget_driver_info(access));
-  if (info == nullptr) return nullptr;
-  auto file = std::make_unique<OpenFile>();
-  file->image = info->image;
-  return &file.release()->own;  // until driver_close()
-}
-
-herr_t driver_close(H5FD_t* file) {
-  const std::unique_ptr<OpenFile> owned(reinterpret_cast<OpenFile*>(file));
-  return 0;
-}
-
-int driver_compare(const H5FD_t* a, const H5FD_t* b) {
-  if (a == b) return 0;
-  return std::less<const H5FD_t*>()(a, b) ? -1 : 1;
+  Hdf5Image* image = Driver::session_in(access);
+  return image == nullptr ? nullptr : Driver::open(*image);
 }
 
 herr_t driver_query(const H5FD_t* /*file*/, unsigned long* flags) {
@@ -82,23 +58,23 @@ herr_t driver_query(const H5FD_t* /*file*/, unsigned long* flags) {
 }
 
 haddr_t driver_get_end(const H5FD_t* file, H5FD_mem_t /*type*/) {
-  return image_of(file).file_bytes;
+  return Driver::session_of(file).file_bytes;
 }
 
 herr_t driver_set_end(H5FD_t* file, H5FD_mem_t /*type*/, haddr_t end) {
-  image_of(file).file_bytes = end;
+  Driver::session_of(file).file_bytes = end;
   return 0;
 }
 
 herr_t driver_read(H5FD_t* file, H5FD_mem_t /*type*/, hid_t /*transfer*/, haddr_t offset,
                    size_t length, void* buffer) {
-  image_of(file).get(offset, {static_cast<std::byte*>(buffer), length});
+  Driver::session_of(file).get(offset, {static_cast<std::byte*>(buffer), length});
   return 0;
 }
 
 herr_t driver_write(H5FD_t* file, H5FD_mem_t type, hid_t /*transfer*/, haddr_t offset,
                     size_t length, const void* buffer) {
-  Hdf5Image& image = image_of(file);
+  Hdf5Image& image = Driver::session_of(file);
   if (type == H5FD_MEM_DRAW)
     image.data = Extent{offset, length};
   else
@@ -108,22 +84,14 @@ herr_t driver_write(H5FD_t* file, H5FD_mem_t type, hid_t /*transfer*/, haddr_t o
 
 hid_t driver_id() {
   static const hid_t id = [] {
-    H5FD_class_t driver{};
-    driver.name = "forebay_writing";
-    driver.maxaddr = INT64_MAX;
-    driver.fc_degree = H5F_CLOSE_STRONG;
-    driver.fapl_size = sizeof(DriverInfo);
+    H5FD_class_t driver = Driver::table("forebay_writing");
     driver.open = driver_open;
-    driver.close = driver_close;
-    driver.cmp = driver_compare;
     driver.query = driver_query;
     driver.get_eoa = driver_get_end;
     driver.set_eoa = driver_set_end;
     driver.get_eof = driver_get_end;
     driver.read = driver_read;
     driver.write = driver_write;
-    const H5FD_mem_t map[H5FD_MEM_NTYPES] = H5FD_FLMAP_DICHOTOMY;
-    std::memcpy(driver.fl_map, map, sizeof map);
     return H5FDregister(&driver);
   }();
   return id;
@@ -134,12 +102,9 @@ hid_t driver_id() {
 Result<Hdf5Handle> create_hdf5(Hdf5Image& image, Dialect dialect) {
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   const Hdf5Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
-  const DriverInfo info{&image};
   // MLPerf v2.0 leaves h5py's default, which is the oldest layout.
   const H5F_libver_t oldest = dialect == Dialect::kMlpsV2 ? H5F_LIBVER_EARLIEST : H5F_LIBVER_LATEST;
-  if (!access.is_open() || !creation.is_open() ||
-      H5Pset_driver(access.id(), driver_id(), &info) < 0 ||
-      H5Pset_fclose_degree(access.id(), H5F_CLOSE_STRONG) < 0 ||
+  if (!access.is_open() || !creation.is_open() || !Driver::set(access.id(), driver_id(), image) ||
       H5Pset_libver_bounds(access.id(), oldest, H5F_LIBVER_LATEST) < 0 ||
       H5Pset_obj_track_times(creation.id(), false) < 0)
     return hdf5_error(ErrorCode::kIo, "cannot set up the HDF5 library");

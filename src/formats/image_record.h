@@ -9,6 +9,9 @@
 
 namespace forebay::formats {
 
+// Format::family of what read_image() reads.
+constexpr std::string_view kImageFamily = "image";
+
 // The encoded image. Extensions lie: a PNG named .jpeg comes back as kPng. kCorruption "empty
 // file", "not an image: text/html", kUnsupported for images of other kinds ("image/gif").
 Result<Record> read_image(std::string_view path, std::span<const std::byte> bytes);

@@ -70,30 +70,28 @@ Status write(storage::Writer& writer, bool /*can_patch*/, const FileSpec& spec) 
                          [&](std::span<const std::byte> piece) { return writer.append(piece); });
 }
 
+constexpr Format format_of(std::string_view name, std::string_view summary,
+                           std::span<const std::string_view> extensions) {
+  return {.name = name,
+          .summary = summary,
+          .extensions = extensions,
+          .recognises = recognises,
+          .index = index,
+          .make_reader = make_reader,
+          .compressions = kCompressions,
+          .write = write,
+          .estimate_bytes = payload_bytes,
+          .side_paths = indexed_side_paths,
+          .write_side = write_indexed_side};
+}
+
 }  // namespace
 
-const Format kIndexedBinary{.name = "indexed_binary",
-                            .summary = "samples back to back, their places in files beside",
-                            .extensions = kExtensions,
-                            .recognises = recognises,
-                            .index = index,
-                            .make_reader = make_reader,
-                            .compressions = kCompressions,
-                            .write = write,
-                            .estimate_bytes = payload_bytes,
-                            .side_paths = indexed_side_paths,
-                            .write_side = write_indexed_side};
+constinit const Format kIndexedBinary =
+    format_of("indexed_binary", "samples back to back, their places in files beside", kExtensions);
 
-const Format kMmapIndexedBinary{.name = "mmap_indexed_binary",
-                                .summary = "indexed_binary under the name of DLIO's mapping reader",
-                                .extensions = kMmapExtensions,
-                                .recognises = recognises,
-                                .index = index,
-                                .make_reader = make_reader,
-                                .compressions = kCompressions,
-                                .write = write,
-                                .estimate_bytes = payload_bytes,
-                                .side_paths = indexed_side_paths,
-                                .write_side = write_indexed_side};
+constinit const Format kMmapIndexedBinary =
+    format_of("mmap_indexed_binary", "indexed_binary under the name of DLIO's mapping reader",
+              kMmapExtensions);
 
 }  // namespace forebay::formats

@@ -49,20 +49,18 @@ class SampleFollower {
   // The data may go on: DLIO's collective writes fill whole buffers. Only whole samples, then.
   Status finish() const {
     const uint64_t rest = data_bytes_ - end_;
-    const uint64_t size = extents_.back().length;
-    const bool is_uniform = std::all_of(extents_.begin(), extents_.end(),
-                                        [size](const Extent& e) { return e.length == size; });
-    if (rest == 0 || (is_uniform && rest % size == 0)) return {};
+    // Samples follow each other: those of one size are at equal distances.
+    if (rest == 0 || (extents_.is_even() && rest % extents_.back().length == 0)) return {};
     return fail(ErrorCode::kCorruption,
                 "its {} samples end at byte {}, but the data file has {} bytes", extents_.size(),
                 end_, data_bytes_);
   }
 
-  std::vector<Extent> take() { return std::move(extents_); }
+  ExtentList take() { return std::move(extents_); }
 
  private:
   const uint64_t data_bytes_;
-  std::vector<Extent> extents_;
+  ExtentList extents_;
   uint64_t end_ = 0;      // of the samples so far
   uint64_t restart_ = 0;  // where the latest offset of 0 was
 };
@@ -93,7 +91,7 @@ Result<FileIndex> index_indexed(ByteSource& offsets, ByteSource& sizes, uint64_t
   FB_TRY(follower.finish());
   FileIndex index{.access = Access::kExtents};
   index.extents = follower.take();
-  if (samples > 0 && samples < count) index.extents.resize(samples);
+  if (samples > 0) index.extents.truncate(samples);
   index.sample_count = index.extents.size();
   return index;
 }

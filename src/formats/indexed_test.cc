@@ -22,7 +22,7 @@ Bytes packed(const Entries& entries) {
 
 struct Indexed {
   std::string error;
-  std::vector<Extent> extents;
+  ExtentList extents;
 };
 
 Indexed index_of(uint64_t data_bytes, const Bytes& offsets, const Bytes& sizes,

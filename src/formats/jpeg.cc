@@ -83,6 +83,7 @@ const Format kJpeg{.name = "jpeg",
                    },
                    .compressions = kCompressions,
                    .write = write,
-                   .estimate_bytes = estimate_bytes};
+                   .estimate_bytes = estimate_bytes,
+                   .family = kImageFamily};
 
 }  // namespace forebay::formats

@@ -126,13 +126,19 @@ std::string_view kind_name(char kind) {
   }
 }
 
-Status parse_descr(std::string_view descr, ArrayLayout& layout) {
-  std::string_view rest = descr;
+// "u2" of "<u2", and the sign before it.
+struct SplitDescr {
   char order = '|';
-  if (!rest.empty() && std::string_view("<>=|").find(rest[0]) != std::string_view::npos) {
-    order = rest[0];
-    rest.remove_prefix(1);
-  }
+  std::string_view rest;
+};
+SplitDescr split_descr(std::string_view descr) {
+  const bool has_order =
+      !descr.empty() && std::string_view("<>=|").find(descr[0]) != std::string_view::npos;
+  return has_order ? SplitDescr{descr[0], descr.substr(1)} : SplitDescr{'|', descr};
+}
+
+Status parse_descr(std::string_view descr, ArrayLayout& layout) {
+  const auto [order, rest] = split_descr(descr);
   if (rest.empty()) return fail(ErrorCode::kCorruption, "npy header: empty dtype");
   if (rest[0] == 'O')
     return fail(ErrorCode::kUnsupported,
@@ -147,6 +153,14 @@ Status parse_descr(std::string_view descr, ArrayLayout& layout) {
 }
 
 }  // namespace
+
+std::optional<NumberType> number_from_numpy(std::string_view name) {
+  if (const auto type = element_from_name(name)) return NumberType{*type, false};
+  const auto [order, rest] = split_descr(name);
+  const auto type = rest.empty() ? std::nullopt : element_of(rest[0], rest.substr(1));
+  if (!type) return std::nullopt;
+  return NumberType{*type, order == '>' && element_bytes(*type) > 1};
+}
 
 Result<uint64_t> npy_data_offset(std::span<const std::byte> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
@@ -245,6 +259,9 @@ std::string make_npy_header(const ArrayLayout& layout) {
     case kC64:
     case kC128:
       kind = 'c';
+      break;
+    case kBF16:  // as ml_dtypes saves it: two opaque bytes
+      kind = 'V';
       break;
   }
   const size_t size = element_bytes(layout.type);

@@ -1,5 +1,6 @@
 // npz: a zip file of numpy arrays. The sample is x.npy, else the first array.
 #include <algorithm>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "formats/npz_check.h"
 #include "formats/npz_members.h"
 #include "formats/npz_write.h"
+#include "formats/parts.h"
 #include "formats/zip.h"
 
 namespace forebay::formats {
@@ -18,12 +20,17 @@ namespace {
 
 constexpr Compression kCompressions[] = {Compression::kNone, Compression::kGzip, Compression::kZip};
 constexpr std::string_view kExtensions[] = {"npz"};
+constexpr std::string_view kArrayEnd = ".npy";
 
 bool recognises(std::span<const std::byte> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (text.size() < kZipLocalBytes || text.substr(0, 4) != "PK\x03\x04") return false;
   // Only zip files whose first member is an array: other archives are not data sets of ours.
   return is_array_member(text.substr(kZipLocalBytes, static_cast<uint8_t>(head[26])));
+}
+
+std::string array_name(const ZipMember& member) {
+  return member.name.substr(0, member.name.size() - kArrayEnd.size());
 }
 
 // Samples on the last axis as y.npy tells: as many as it has labels, when the axis agrees.
@@ -56,9 +63,11 @@ Result<FileIndex> index_members(ByteSource& source, const FormatOptions& options
     samples = FB_TRY(samples_by_labels(source, directory.members, header, inflater));
   FileIndex result =
       FB_TRY(index_array(header, data_offset, samples).context("member " + member.name));
+  if (result.access == Access::kExtents) result.detail = array_name(member);
   if (result.access == Access::kExtents && member.method != kZipStored) {
+    result.detail.clear();
     result.access = Access::kTogether;
-    result.extents.clear();
+    result.extents = {};
     result.extent_array.reset();
   }
   return result;
@@ -73,30 +82,128 @@ Result<FileIndex> index(storage::Store& store, const storage::FileInfo& file,
   return std::move(result).context(file.path);
 }
 
+bool is_same(const ZipMember& a, const ZipMember& b) {
+  return a.name == b.name && a.crc == b.crc && a.bytes == b.bytes &&
+         a.compressed_bytes == b.compressed_bytes && a.header_offset == b.header_offset;
+}
+
+// Every array of a file, checked and, where it was deflated, inflated.
+class NpzArrays {
+ public:
+  struct Array {
+    std::string name;
+    ArrayLayout layout;
+    std::span<const std::byte> data;
+  };
+
+  // As read_sample() does, samples that lie together are unpacked once for all of them.
+  Status open(std::string_view path, std::span<const std::byte> bytes, ZipDirectory directory,
+              const std::vector<std::string>& columns, const FileIndex& index, uint64_t sample) {
+    const bool is_open = index.sample_count > 1 && path == path_ && bytes.data() == file_.data() &&
+                         bytes.size() == file_.size() && sample < served_.size() &&
+                         !served_[sample] &&
+                         std::equal(directory.members.begin(), directory.members.end(),
+                                    directory_.members.begin(), directory_.members.end(), is_same);
+    if (!is_open) {
+      path_.clear();
+      directory_ = std::move(directory);
+      FB_TRY(unpack(bytes, columns));
+      path_ = path;
+      file_ = bytes;
+      served_.assign(index.sample_count, false);
+    }
+    if (sample < served_.size()) served_[sample] = true;
+    return {};
+  }
+  const std::vector<Array>& arrays() const { return arrays_; }
+
+ private:
+  Status unpack(std::span<const std::byte> bytes, const std::vector<std::string>& columns) {
+    arrays_.clear();
+    size_t used = 0;
+    for (const ZipMember& member : directory_.members) {
+      if (!is_array_member(member.name)) continue;
+      const std::string name = array_name(member);
+      if (!is_wanted(columns, name)) continue;
+      if (used == scratch_.size()) scratch_.emplace_back();
+      const auto data = FB_TRY(read_zip_member(bytes, member, inflater_, scratch_[used++]));
+      auto header = parse_npy(data);
+      if (!header.ok() && header.error().code == ErrorCode::kUnsupported && columns.empty())
+        return fail(ErrorCode::kUnsupported, "member {}: {}; name the parts to read without it",
+                    member.name, header.error().message);
+      const NpyHeader found = FB_TRY(std::move(header).context("member " + member.name));
+      arrays_.push_back({name, found.layout, data.subspan(found.data_offset)});
+    }
+    if (arrays_.empty() && columns.empty())
+      return fail(ErrorCode::kCorruption, "no array among its {} members",
+                  directory_.members.size());
+    return {};
+  }
+
+  Inflater inflater_;
+  std::deque<ByteBuffer> scratch_;  // one for each inflated array
+  std::vector<Array> arrays_;
+  // Of the last file:
+  std::string path_;
+  std::span<const std::byte> file_;
+  ZipDirectory directory_;
+  std::vector<bool> served_;
+};
+
 class NpzReader : public Reader {
  public:
+  explicit NpzReader(const FormatOptions& options) : columns_(options.columns) {}
+
   Result<Record> read(std::string_view path, std::span<const std::byte> bytes,
                       const FileIndex& index, uint64_t sample_in_file) override {
     return read_sample(path, bytes, index, sample_in_file).context(std::string(path));
   }
+  Status read_parts(std::string_view path, std::span<const std::byte> bytes, const FileIndex& index,
+                    uint64_t sample_in_file, std::vector<Part>& out) override {
+    out.clear();
+    return list_parts(path, bytes, index, sample_in_file, out).context(std::string(path));
+  }
   std::unique_ptr<StreamCheck> make_stream_check() override { return make_npz_check(); }
 
  private:
+  Status list_parts(std::string_view path, std::span<const std::byte> bytes, const FileIndex& index,
+                    uint64_t i, std::vector<Part>& out) {
+    if (index.access == Access::kExtents) {
+      const Record record = FB_TRY(extent_record(bytes, index));
+      if (is_wanted(columns_, index.detail)) out.push_back({index.detail, record});
+      return check_wanted(columns_, out);
+    }
+    ZipDirectory directory = FB_TRY(open_directory(bytes));
+    FB_TRY(arrays_.open(path, bytes, std::move(directory), columns_, index, i));
+    for (const NpzArrays::Array& array : arrays_.arrays()) {
+      // What has an entry for each sample on its last axis is split; the rest belongs to all.
+      const auto& shape = array.layout.shape;
+      const bool is_split =
+          index.sample_count > 1 && !shape.empty() && shape.back() == index.sample_count;
+      out.push_back({array.name, is_split ? array_record(array.layout, array.data, index, i)
+                                          : array_record(array.layout, array.data, {}, 0)});
+    }
+    return check_wanted(columns_, out);
+  }
+
+  static Result<ZipDirectory> open_directory(std::span<const std::byte> bytes) {
+    if (bytes.empty()) return fail(ErrorCode::kCorruption, "empty file");
+    SpanSource source(bytes);
+    auto directory = read_zip_directory(source);
+    if (directory.ok()) return directory;
+    const std::string_view kind = content_kind(bytes.first(std::min<size_t>(bytes.size(), 256)));
+    if (kind == "zip archive") return directory.error();
+    return fail(ErrorCode::kCorruption, "not an npz file ({}): {}", kind,
+                directory.error().message);
+  }
+
   Result<Record> read_sample(std::string_view path, std::span<const std::byte> bytes,
                              const FileIndex& index, uint64_t sample_in_file) {
     // A part of a member has no CRC of its own; whoever wants it checked reads the file whole.
     if (index.access == Access::kExtents) return extent_record(bytes, index);
-    if (bytes.empty()) return fail(ErrorCode::kCorruption, "empty file");
-    SpanSource source(bytes);
-    auto directory = read_zip_directory(source);
-    if (!directory.ok()) {
-      const std::string_view kind = content_kind(bytes.first(std::min<size_t>(bytes.size(), 256)));
-      if (kind == "zip archive") return directory.error();
-      return fail(ErrorCode::kCorruption, "not an npz file ({}): {}", kind,
-                  directory.error().message);
-    }
-    const size_t position = FB_TRY(sample_member(directory->members));
-    const ZipMember& member = directory->members[position];
+    const ZipDirectory directory = FB_TRY(open_directory(bytes));
+    const size_t position = FB_TRY(sample_member(directory.members));
+    const ZipMember& member = directory.members[position];
     if (!is_verified(path, bytes, member, index, sample_in_file))
       FB_TRY(verify(path, bytes, member, index));
     if (index.sample_count > 1) served_[sample_in_file] = true;
@@ -139,6 +246,8 @@ class NpzReader : public Reader {
   NpyHeader header_;
   std::span<const std::byte> data_;
   std::vector<bool> served_;
+  std::vector<std::string> columns_;
+  NpzArrays arrays_;  // for read_parts
 };
 
 }  // namespace
@@ -148,8 +257,8 @@ const Format kNpz{.name = "npz",
                   .extensions = kExtensions,
                   .recognises = recognises,
                   .index = index,
-                  .make_reader = [](const FormatOptions&) -> std::unique_ptr<Reader> {
-                    return std::make_unique<NpzReader>();
+                  .make_reader = [](const FormatOptions& options) -> std::unique_ptr<Reader> {
+                    return std::make_unique<NpzReader>(options);
                   },
                   .compressions = kCompressions,
                   .write = write_npz,

@@ -124,6 +124,14 @@ std::unique_ptr<Packer> make_packer(Compression compression) {
   return nullptr;
 }
 
+Status write_packed(storage::Writer& writer, Compression compression,
+                    const std::function<Status(const ByteSink&)>& fill) {
+  const auto packer = make_packer(compression);
+  const ByteSink append = [&](std::span<const std::byte> piece) { return writer.append(piece); };
+  FB_TRY(fill([&](std::span<const std::byte> piece) { return packer->run(piece, false, append); }));
+  return packer->run({}, true, append);
+}
+
 uint64_t packed_bytes_max(Compression compression, uint64_t bytes) {
   switch (compression) {
     case Compression::kGzip:

@@ -6,12 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
 #include "forebay/result.h"
 #include "formats/deflate.h"
 #include "formats/format.h"
+#include "storage/store.h"
 
 namespace forebay::formats {
 
@@ -24,6 +26,10 @@ class Packer {
 
 // kNone passes bytes on, kZip makes the raw deflate stream of a member. Null for kLzf.
 std::unique_ptr<Packer> make_packer(Compression compression);
+
+// Appends all that `fill` gives to its sink, compressed.
+Status write_packed(storage::Writer& writer, Compression compression,
+                    const std::function<Status(const ByteSink&)>& fill);
 
 // No input of `bytes` bytes becomes more than this.
 uint64_t packed_bytes_max(Compression compression, uint64_t bytes);

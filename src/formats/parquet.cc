@@ -77,6 +77,11 @@ std::unique_ptr<Reader> make_reader(const FormatOptions& /*options*/) {
   return module().value()->make_reader();
 }
 
+Status check_write() {
+  if (!module().ok()) return module().error();
+  return {};
+}
+
 Status write(storage::Writer& writer, bool /*can_patch*/, const FileSpec& spec) {
   const ParquetModule* parquet = FB_TRY(module());
   return parquet->write(writer, spec);
@@ -119,6 +124,7 @@ const Format kParquet{.name = "parquet",
                       .index = index,
                       .make_reader = make_reader,
                       .compressions = kCompressions,
+                      .check_write = check_write,
                       .write = write,
                       .estimate_bytes = estimate_bytes};
 

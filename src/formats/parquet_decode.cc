@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "formats/parquet_parts.h"
 #include "formats/parquet_pool.h"
+#include "formats/parts.h"
 #include "sys/memory.h"
 
 namespace forebay::formats {
@@ -40,6 +41,13 @@ uint64_t decoded_bytes_max(size_t block_bytes) {
   return std::clamp<uint64_t>(64 * block_bytes, kGiB, 4 * kGiB);
 }
 
+// What a column is in whole samples, and where its values lie in the rows.
+struct RowPart {
+  ParquetColumn column;
+  uint64_t bytes = 0;            // in each row, where all have one size
+  std::vector<uint64_t> ends{};  // else: of its values, up to and with each row
+};
+
 // Rows of one block; `ends` is empty when all have the size `row_bytes`.
 class Rows : public DecodedBlock {
  public:
@@ -55,7 +63,38 @@ class Rows : public DecodedBlock {
     }
     return record;
   }
+  Status parts_at(uint64_t sample, std::vector<Part>& out) const override {
+    out.clear();
+    const Record row = FB_TRY(at(sample));
+    uint64_t offset = 0;
+    for (const RowPart& part : parts) {
+      uint64_t length = part.bytes;
+      if (!ends.empty()) length = part.ends[sample] - (sample == 0 ? 0 : part.ends[sample - 1]);
+      out.push_back(
+          {part.column.part, FB_TRY(record_of(part.column, row.bytes.subspan(offset, length)))});
+      offset += length;
+    }
+    return {};
+  }
   uint64_t bytes() const override { return total_bytes; }
+
+  static Result<Record> record_of(const ParquetColumn& column, std::span<const std::byte> bytes) {
+    if (column.element) {
+      Record record{.encoding = Encoding::kArray, .bytes = bytes};
+      record.array.type = *column.element;
+      if (column.is_repeated())
+        record.array.shape = {bytes.size() / element_bytes(*column.element)};
+      return record;
+    }
+    if (column.is_repeated())
+      return fail(ErrorCode::kUnsupported,
+                  "column {}: lists of values without an array type; name the parts to read "
+                  "without it",
+                  column.name);
+    if (!column.is_text && !column.is_json) return record_of_content(bytes);
+    FB_TRY(check_text(bytes).context("column " + column.name));
+    return Record{.encoding = column.is_text ? Encoding::kText : Encoding::kJson, .bytes = bytes};
+  }
 
   // Not initialised: every byte is written by a decoder or the block is dropped.
   void allocate(uint64_t bytes) {
@@ -66,6 +105,7 @@ class Rows : public DecodedBlock {
   uint64_t count = 0, row_bytes = 0, total_bytes = 0;
   std::vector<uint64_t> ends;
   std::optional<ElementType> element;
+  std::vector<RowPart> parts;
   sys::LargeBuffer data;
 };
 
@@ -479,6 +519,8 @@ class Decoder {
     out.allocate(row_bytes * group_.sample_count);
     out.row_bytes = row_bytes;
     out.element = element;
+    for (size_t i = 0; i < layout_.columns.size(); ++i)
+      out.parts.push_back({layout_.columns[i], values_per_row(i) * layout_.columns[i].value_bytes});
     return fill_rows(out);
   }
 
@@ -553,6 +595,9 @@ class Decoder {
       }
       out.ends[row] = static_cast<uint64_t>(to - out.data.get());
     }
+    out.parts.clear();
+    for (size_t i = 0; i < columns.size(); ++i)
+      out.parts.push_back({layout_.columns[i], 0, std::move(columns[i].ends)});
     return {};
   }
 

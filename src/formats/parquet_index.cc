@@ -134,6 +134,9 @@ Result<ParquetColumn> describe_column(const std::string& path,
   column.physical = static_cast<PhysicalType>(physical);
   column.definition_max = leaf.max_definition_level();
   column.repetition_max = leaf.max_repetition_level();
+  const auto& logical = leaf.logical_type();
+  column.is_json = logical && logical->is_JSON();
+  column.is_text = logical && (logical->is_string() || logical->is_enum());
   set_element(leaf, column);
   if (column.physical == PhysicalType::kFixedBytes &&
       (leaf.type_length() <= 0 || leaf.type_length() > (1 << 30)))
@@ -168,6 +171,15 @@ Result<std::vector<int>> choose_leaves(const std::string& path,
     if (is_chosen[static_cast<size_t>(i)]) leaves.push_back(i);
   if (leaves.empty()) return fail(ErrorCode::kUnsupported, "{}: a table without columns", path);
   return leaves;
+}
+
+// A leaf goes by the name of its column, unless that has several: then by its whole path.
+std::string part_of(const parquet::SchemaDescriptor& schema, int leaf) {
+  int leaves = 0;
+  for (int i = 0; i < schema.num_columns(); ++i)
+    if (schema.GetColumnRoot(i) == schema.GetColumnRoot(leaf)) ++leaves;
+  return leaves == 1 ? schema.GetColumnRoot(leaf)->name()
+                     : schema.Column(leaf)->path()->ToDotString();
 }
 
 // One row group: adds its chunks to `layout` and its extents to `block`.
@@ -244,8 +256,11 @@ Result<FileIndex> index_footer(const storage::FileInfo& file, const parquet::Fil
   ParquetLayout layout;
   layout.is_always_compressed = metadata.writer_version().VersionLt(
       parquet::ApplicationVersion::PARQUET_CPP_10353_FIXED_VERSION());
-  for (const int leaf : leaves)
-    layout.columns.push_back(FB_TRY(describe_column(file.path, *metadata.schema()->Column(leaf))));
+  for (const int leaf : leaves) {
+    ParquetColumn column = FB_TRY(describe_column(file.path, *metadata.schema()->Column(leaf)));
+    column.part = part_of(*metadata.schema(), leaf);
+    layout.columns.push_back(std::move(column));
+  }
   FileIndex index{.access = Access::kBlocks, .sample_count = 0};
   GroupIndexer indexer(file, metadata);
   for (int i = 0; i < metadata.num_row_groups(); ++i) {

@@ -7,7 +7,7 @@
 namespace forebay::formats {
 namespace {
 
-constexpr std::string_view kHead = "parquet1";
+constexpr std::string_view kHead = "parquet2";
 // How a group is written: as the one before, as that one but for the bytes of its chunks (by their
 // difference), or in full.
 constexpr uint64_t kSame = 0, kOtherBytes = 1, kNew = 2;
@@ -82,6 +82,11 @@ ParquetColumn next_column(Numbers& numbers, bool& is_possible) {
   if (element > 0) column.element = static_cast<ElementType>(element - 1);
   column.definition_max = static_cast<int16_t>(definition);
   column.repetition_max = static_cast<int16_t>(repetition);
+  const uint64_t flags = numbers.next();
+  is_possible = is_possible && flags <= 3;
+  column.is_text = (flags & 1) != 0;
+  column.is_json = (flags & 2) != 0;
+  column.part = numbers.text(numbers.count());
   return column;
 }
 
@@ -185,6 +190,9 @@ std::string write_layout(const ParquetLayout& layout) {
     put(out, column.element ? static_cast<uint64_t>(*column.element) + 1 : 0);
     put(out, static_cast<uint64_t>(column.definition_max));
     put(out, static_cast<uint64_t>(column.repetition_max));
+    put(out, (column.is_text ? 1 : 0) + (column.is_json ? 2 : 0));
+    put(out, column.part.size());
+    out += column.part;
   }
   put(out, layout.groups.size());
   for (size_t i = 0; i < layout.groups.size(); ++i) put_group(out, layout, i);

@@ -36,6 +36,8 @@ struct ParquetColumn {
   uint32_t value_bytes = 0;
   std::optional<ElementType> element{};  // when the value is one of ours
   int16_t definition_max = 0, repetition_max = 0;
+  bool is_text = false, is_json = false;  // kByteArray: what its bytes are said to be
+  std::string part{};                     // name of the column in whole samples
 
   bool is_repeated() const { return repetition_max > 0; }
 };

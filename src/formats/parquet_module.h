@@ -29,7 +29,7 @@ using ParquetModuleFunction = const ParquetModule* (*)(uint64_t interface_mark);
 
 // Differs when the structs that cross the border differ in size.
 constexpr uint64_t parquet_interface_mark() {
-  uint64_t mark = 1;  // counted up when ParquetModule or Reader changes
+  uint64_t mark = 3;  // counted up when ParquetModule, Reader, Store or Writer changes
   for (const uint64_t size : {sizeof(FileIndex), sizeof(FormatOptions), sizeof(FileSpec),
                               sizeof(Column), sizeof(Record), sizeof(Block)})
     mark = mark * 1009 + size;

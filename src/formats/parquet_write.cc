@@ -91,7 +91,8 @@ std::shared_ptr<arrow::DataType> arrow_type(ElementType type) {
 
 // Stored as 32 bits; a dictionary brings them back to their width.
 bool is_narrow(ElementType type) {
-  return element_bytes(type) <= 2 && type != ElementType::kF16 && type != ElementType::kBool;
+  return element_bytes(type) <= 2 && type != ElementType::kF16 && type != ElementType::kBool &&
+         type != ElementType::kBF16;
 }
 
 // Columns of the file: those asked for, or the one that holds a record's bytes.

@@ -55,6 +55,9 @@ Status check_spec(const FileSpec& spec) {
   if (bytes == UINT64_MAX)
     return fail(ErrorCode::kInvalidArgument, "{}: more than 2^62 bytes", spec.path);
   if (bytes == 0) return fail(ErrorCode::kInvalidArgument, "{}: records of 0 bytes", spec.path);
+  if (spec.type == ElementType::kBF16)
+    return fail(ErrorCode::kUnsupported, "{}: files hold no bfloat16; uint16 has the same bytes",
+                spec.path);
   return {};
 }
 

@@ -150,6 +150,7 @@ const Format kPng{.name = "png",
                   },
                   .compressions = kCompressions,
                   .write = write,
-                  .estimate_bytes = estimate_bytes};
+                  .estimate_bytes = estimate_bytes,
+                  .family = kImageFamily};
 
 }  // namespace forebay::formats

@@ -1,5 +1,6 @@
 // raw: bytes without any structure: one record per file, or records of a fixed size.
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -18,9 +19,28 @@ bool recognises(std::span<const std::byte> /*head*/) {
   return false;
 }  // any bytes could be raw
 
+// As given, or as much as the array of a record takes.
+Result<uint64_t> record_size(const FormatOptions& options) {
+  if (!options.record_array) return options.record_bytes;
+  const uint64_t bytes = FB_TRY(array_bytes(*options.record_array));
+  if (bytes == 0) return fail(ErrorCode::kInvalidArgument, "an array of 0 bytes as the record");
+  if (options.record_array->shape.empty() && options.record_bytes > bytes &&
+      options.record_bytes % bytes == 0)
+    return fail(ErrorCode::kInvalidArgument,
+                "records of {} bytes hold {} values of {}: give their record_shape, [{}] or what "
+                "has as many",
+                options.record_bytes, options.record_bytes / bytes,
+                element_name(options.record_array->type), options.record_bytes / bytes);
+  if (options.record_bytes != 0 && options.record_bytes != bytes)
+    return fail(ErrorCode::kInvalidArgument,
+                "records of {} bytes cannot be arrays that take {} bytes", options.record_bytes,
+                bytes);
+  return bytes;
+}
+
 Result<FileIndex> index(storage::Store& store, const storage::FileInfo& file,
                         const FormatOptions& options) {
-  const uint64_t record = options.record_bytes;
+  const uint64_t record = FB_TRY(record_size(options).context(file.path));
   FileIndex result;
   if (record == 0) {
     if (file.size == 0) return fail(ErrorCode::kCorruption, "{}: empty file", file.path);
@@ -37,14 +57,15 @@ Result<FileIndex> index(storage::Store& store, const storage::FileInfo& file,
   }
   result.access = Access::kExtents;
   result.sample_count = file.size / record;
-  result.extents.resize(result.sample_count);
-  for (uint64_t i = 0; i < result.sample_count; ++i) result.extents[i] = {i * record, record};
+  result.extents = ExtentList::even({0, record}, record, result.sample_count);
+  result.extent_array = options.record_array;
   return result;
 }
 
 class RawReader : public Reader {
  public:
-  explicit RawReader(uint64_t record_bytes) : record_bytes_(record_bytes) {}
+  explicit RawReader(const FormatOptions& options)
+      : record_bytes_(record_size(options).value_or(0)), array_(options.record_array) {}
 
   Result<Record> read(std::string_view path, std::span<const std::byte> bytes,
                       const FileIndex& index, uint64_t sample_in_file) override {
@@ -53,11 +74,13 @@ class RawReader : public Reader {
       return fail(ErrorCode::kCorruption, "{}: record {}: truncated at byte {} of {}", path,
                   sample_in_file, bytes.size(), record_bytes_);
     if (sample_in_file == 0) FB_TRY(refuse_lfs_pointer(bytes).context(std::string(path)));
-    return Record{.encoding = Encoding::kRaw, .bytes = bytes};
+    if (!array_) return Record{.encoding = Encoding::kRaw, .bytes = bytes};
+    return Record{.encoding = Encoding::kArray, .bytes = bytes, .array = *array_};
   }
 
  private:
   uint64_t record_bytes_;
+  std::optional<ArrayLayout> array_;
 };
 
 Status write(storage::Writer& writer, bool /*can_patch*/, const FileSpec& spec) {
@@ -75,7 +98,7 @@ const Format kRaw{.name = "raw",
                   .recognises = recognises,
                   .index = index,
                   .make_reader = [](const FormatOptions& options) -> std::unique_ptr<Reader> {
-                    return std::make_unique<RawReader>(options.record_bytes);
+                    return std::make_unique<RawReader>(options);
                   },
                   .compressions = kCompressions,
                   .write = write,

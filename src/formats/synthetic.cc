@@ -24,7 +24,7 @@ Result<FileIndex> index(storage::Store& /*store*/, const storage::FileInfo& /*fi
                         const FormatOptions& options) {
   FileIndex result{.access = Access::kExtents};
   result.sample_count = std::max<uint64_t>(1, options.samples_per_file);
-  result.extents.resize(result.sample_count);
+  result.extents = ExtentList::even({}, 0, result.sample_count);
   return result;
 }
 

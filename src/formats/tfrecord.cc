@@ -7,6 +7,7 @@
 #include "formats/builtin.h"
 #include "formats/byte_source.h"
 #include "formats/content_kind.h"
+#include "formats/example.h"
 #include "formats/inflate.h"
 #include "formats/tfrecord_check.h"
 #include "formats/tfrecord_frame.h"
@@ -18,7 +19,7 @@ namespace forebay::formats {
 namespace {
 
 constexpr Compression kCompressions[] = {Compression::kNone, Compression::kGzip};
-constexpr std::string_view kExtensions[] = {"tfrecord", "tfrecords"};
+constexpr std::string_view kExtensions[] = {"tfrecord", "tfrecords", "tfrecord.gz", "tfrecords.gz"};
 
 bool recognises(std::span<const std::byte> head) {
   return head.size() >= kFrameHeaderBytes && parse_frame_header(head).ok();
@@ -26,6 +27,8 @@ bool recognises(std::span<const std::byte> head) {
 
 class TfrecordReader : public Reader {
  public:
+  explicit TfrecordReader(const FormatOptions& options) : example_(options.columns) {}
+
   Result<Record> read(std::string_view path, std::span<const std::byte> bytes,
                       const FileIndex& index, uint64_t sample_in_file) override {
     if (index.access == Access::kTogether)
@@ -33,6 +36,13 @@ class TfrecordReader : public Reader {
     const uint64_t offset =
         sample_in_file < index.extents.size() ? index.extents[sample_in_file].offset : 0;
     return read_frame(bytes, offset, index.sample_count, sample_in_file).context(std::string(path));
+  }
+  Status read_parts(std::string_view path, std::span<const std::byte> bytes, const FileIndex& index,
+                    uint64_t sample_in_file, std::vector<Part>& out) override {
+    out.clear();
+    const Record record = FB_TRY(read(path, bytes, index, sample_in_file));
+    return example_.parse(record.bytes, out)
+        .context(fmt::format("{}: record {}", path, sample_in_file));
   }
   std::unique_ptr<StreamCheck> make_stream_check() override { return make_tfrecord_check(); }
 
@@ -99,8 +109,9 @@ class TfrecordReader : public Reader {
   std::span<const std::byte> file_;
   std::vector<std::byte> trailer_;
   std::vector<std::byte> plain_;
-  std::vector<Extent> extents_;
+  ExtentList extents_;
   std::vector<bool> served_;
+  ExampleParser example_;
 };
 
 }  // namespace
@@ -110,8 +121,8 @@ const Format kTfrecord{.name = "tfrecord",
                        .extensions = kExtensions,
                        .recognises = recognises,
                        .index = index_tfrecord,
-                       .make_reader = [](const FormatOptions&) -> std::unique_ptr<Reader> {
-                         return std::make_unique<TfrecordReader>();
+                       .make_reader = [](const FormatOptions& options) -> std::unique_ptr<Reader> {
+                         return std::make_unique<TfrecordReader>(options);
                        },
                        .compressions = kCompressions,
                        .write = write_tfrecord,

@@ -84,7 +84,7 @@ Result<FileIndex> index_frames(ByteSource& source) {
   return index;
 }
 
-std::vector<Extent> read_side_file(storage::Store& store, const storage::FileInfo& file) {
+ExtentList read_side_file(storage::Store& store, const storage::FileInfo& file) {
   for (const std::string& path : {tfrecord_index_path(file.path), file.path + ".idx"}) {
     const auto text = storage::read_file(store, path, kIndexBytesMax);
     if (!text.ok()) continue;  // most data sets have none
@@ -97,9 +97,9 @@ std::vector<Extent> read_side_file(storage::Store& store, const storage::FileInf
 
 }  // namespace
 
-Result<std::vector<Extent>> scan_frames(ByteSource& source) {
+Result<ExtentList> scan_frames(ByteSource& source) {
   const uint64_t size = source.size();
-  std::vector<Extent> extents;
+  ExtentList extents;
   std::span<const std::byte> window;
   uint64_t window_offset = 0;
   uint64_t last_record = 0;
@@ -159,8 +159,8 @@ std::string tfrecord_index_path(std::string_view path) {
   return fmt::format("index/{}.idx", path);
 }
 
-std::vector<Extent> parse_tfrecord_index(std::string_view text, uint64_t file_bytes) {
-  std::vector<Extent> extents;
+ExtentList parse_tfrecord_index(std::string_view text, uint64_t file_bytes) {
+  ExtentList extents;
   uint64_t offset = 0;
   while (!text.empty()) {
     const size_t line_end = std::min(text.find('\n'), text.size());

@@ -17,7 +17,7 @@ Result<FileIndex> index_tfrecord(storage::Store& store, const storage::FileInfo&
 // Extents of all records, payloads not read. What follows a damaged header cannot be found: it
 // becomes one last extent, and reading that says why. An error when not even the first header is
 // right.
-Result<std::vector<Extent>> scan_frames(ByteSource& source);
+Result<ExtentList> scan_frames(ByteSource& source);
 
 // "train/a.tfrecord" -> "index/train/a.tfrecord.idx"; below other folders, "x/train/a" ->
 // "x/index/train/a.idx".
@@ -25,6 +25,6 @@ std::string tfrecord_index_path(std::string_view path);
 
 // Extents of a side file, lines "offset size", framing included. Empty when it is not plausible:
 // records must follow each other from byte 0 to `file_bytes`.
-std::vector<Extent> parse_tfrecord_index(std::string_view text, uint64_t file_bytes);
+ExtentList parse_tfrecord_index(std::string_view text, uint64_t file_bytes);
 
 }  // namespace forebay::formats

@@ -18,6 +18,8 @@ class Codec {
  public:
   virtual ~Codec() = default;
   virtual Result<uint64_t> decoded_bytes(const formats::Record& record) = 0;
+  // Beside the result; of large ones only.
+  virtual Result<uint64_t> scratch_bytes(const formats::Record& /*record*/) { return uint64_t{0}; }
   virtual Result<Sample> decode(const formats::Record& record,
                                 std::span<std::byte> destination) = 0;
 };

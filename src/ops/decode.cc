@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "formats/content_kind.h"
@@ -37,10 +38,13 @@ class PassThrough : public Codec {
 
 class AnyDecoder : public Decoder {
  public:
-  explicit AnyDecoder(DecodeOptions options) : options_(options) {}
+  explicit AnyDecoder(DecodeOptions options) : options_(std::move(options)) {}
 
   Result<uint64_t> decoded_bytes(std::string_view path, const Record& record) override {
     return codec(record).decoded_bytes(record).context(std::string(path));
+  }
+  Result<uint64_t> scratch_bytes(const Record& record) override {
+    return codec(record).scratch_bytes(record);
   }
   Result<Sample> decode(std::string_view path, const Record& record,
                         std::span<std::byte> destination) override {
@@ -62,6 +66,8 @@ class AnyDecoder : public Decoder {
         return *array_;
       case Encoding::kRaw:
       case Encoding::kExample:
+      case Encoding::kText:
+      case Encoding::kJson:
         break;
     }
     return pass_;
@@ -75,7 +81,7 @@ class AnyDecoder : public Decoder {
 }  // namespace
 
 std::unique_ptr<Decoder> make_decoder(DecodeOptions options) {
-  return std::make_unique<AnyDecoder>(options);
+  return std::make_unique<AnyDecoder>(std::move(options));
 }
 
 }  // namespace forebay::ops

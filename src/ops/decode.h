@@ -15,12 +15,15 @@
 
 namespace forebay::ops {
 
+class Allowance;
+
 struct DecodeOptions {
   bool apply_orientation = true;  // EXIF orientation (and PNG's eXIf)
   bool convert_to_rgb = false;    // grey, CMYK and palette become 3 channels
   bool keep_16_bit = false;       // else 16-bit PNG samples become their high byte
   bool fast_dct = false;
-  uint64_t pixels_max = 1ull << 30;  // a larger image is refused before anything is allocated
+  uint64_t pixels_max = 1ull << 30;     // a larger image is refused before anything is allocated
+  std::shared_ptr<Allowance> memory{};  // of runners that work at the same time; null = no limit
 };
 
 struct Sample {
@@ -35,6 +38,9 @@ class Decoder {
 
   // Bytes that decode() will produce, from headers alone.
   virtual Result<uint64_t> decoded_bytes(std::string_view path, const formats::Record& record) = 0;
+
+  // That it takes besides, and keeps.
+  virtual Result<uint64_t> scratch_bytes(const formats::Record& record) = 0;
 
   // Into `destination` when it is large enough (decoded_bytes), else into the decoder's own
   // scratch. A record that needs no conversion is passed through without a copy when `destination`

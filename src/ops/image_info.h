@@ -13,6 +13,9 @@ struct JpegInfo {
   uint32_t width = 0, height = 0;
   int components = 0;
   size_t scan_offset = 0;  // of the first scan
+  // Of all its coefficients, which are in memory at once when they come in several scans, as in
+  // progressive files; else 0.
+  uint64_t coefficient_bytes = 0;
   int precision = 8;       // bits per sample
   bool has_adobe = false;  // an Adobe marker: four-component images are stored inverted
   int orientation = 1;     // 1..8 from the first EXIF block, 1 when there is none or it is broken

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string_view>
 
 #include "base/error.h"
@@ -26,6 +27,27 @@ bool starts_with(std::span<const std::byte> bytes, std::string_view text) {
          std::string_view(reinterpret_cast<const char*>(bytes.data()), text.size()) == text;
 }
 
+// Coefficients of 16 bits, in whole blocks of each component; none in a header that says nonsense,
+// which the decoder refuses.
+uint64_t coefficient_bytes(const JpegInfo& info, std::span<const std::byte> frame) {
+  constexpr uint64_t kBlockSide = 8, kBlockBytes = 128;
+  const auto count = static_cast<size_t>(info.components);
+  if (frame.size() < 6 + 3 * count) return 0;
+  const auto sampling = [&](size_t component) {
+    return static_cast<uint64_t>(frame[7 + 3 * component]);
+  };
+  uint64_t across_max = 1, down_max = 1;
+  for (size_t c = 0; c < count; ++c) {
+    across_max = std::max(across_max, sampling(c) >> 4);
+    down_max = std::max(down_max, sampling(c) & 15);
+  }
+  const uint64_t units = ((info.width + kBlockSide * across_max - 1) / (kBlockSide * across_max)) *
+                         ((info.height + kBlockSide * down_max - 1) / (kBlockSide * down_max));
+  uint64_t blocks = 0;
+  for (size_t c = 0; c < count; ++c) blocks += units * (sampling(c) >> 4) * (sampling(c) & 15);
+  return blocks * kBlockBytes;
+}
+
 Error truncated(std::span<const std::byte> bytes) {
   return fail(ErrorCode::kCorruption, "truncated at byte {}", bytes.size());
 }
@@ -34,7 +56,8 @@ Error truncated(std::span<const std::byte> bytes) {
 
 Result<JpegInfo> read_jpeg_info(std::span<const std::byte> bytes) {
   JpegInfo info;
-  bool has_frame = false, has_exif = false;
+  bool has_frame = false, has_exif = false, has_scans = false;
+  uint64_t coefficients = 0;
   size_t at = 2;  // behind SOI
   for (;;) {
     // Decoders skip junk between segments; so does this.
@@ -58,6 +81,8 @@ Result<JpegInfo> read_jpeg_info(std::span<const std::byte> bytes) {
       info.height = be16(segment, 1);
       info.width = be16(segment, 3);
       info.components = static_cast<int>(segment[5]);
+      coefficients = coefficient_bytes(info, segment);
+      has_scans = (marker & 3) == 2;  // progressive
       has_frame = true;
     } else if (marker == kApp1 && !has_exif &&
                starts_with(segment, std::string_view("Exif\0", 5))) {
@@ -72,6 +97,9 @@ Result<JpegInfo> read_jpeg_info(std::span<const std::byte> bytes) {
   if (!has_frame) return fail(ErrorCode::kCorruption, "no frame header before byte {}", at);
   if (info.width == 0 || info.height == 0)
     return fail(ErrorCode::kCorruption, "an image of {} x {} pixels", info.width, info.height);
+  // A first scan without all components means that there are more.
+  if (at + 2 < bytes.size() && static_cast<int>(bytes[at + 2]) < info.components) has_scans = true;
+  if (has_scans) info.coefficient_bytes = coefficients;
   info.scan_offset = at;
   return info;
 }

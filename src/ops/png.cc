@@ -147,6 +147,11 @@ class PngCodec : public Codec {
     return plan.bytes();
   }
 
+  Result<uint64_t> scratch_bytes(const Record& record) override {
+    const Plan plan = FB_TRY(make_plan(record.bytes));
+    return (plan.is_direct() ? 0 : plan.source_bytes) + (plan.orientation != 1 ? plan.bytes() : 0);
+  }
+
   Result<Sample> decode(const Record& record, std::span<std::byte> destination) override {
     const Plan plan = FB_TRY(make_plan(record.bytes));
     const std::span<std::byte> out = choose_output(destination, plan.bytes(), scratch_);
