@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,15 +33,19 @@ class ProblemList {
 struct Discovery {
   const formats::Format* format = nullptr;
   FileTable files;                        // in the order that samples are numbered
-  uint64_t empty_count = 0;               // files of 0 bytes, left out
+  uint64_t empty_count = 0;               // files of 0 bytes or that do not exist, left out
   std::vector<storage::Skipped> empties;  // the first 100 of them
+  ProblemList damaged;  // the empty ones that their names make files of the format, and the missing
   uint64_t stray_count = 0;
+  std::set<std::string, std::less<>> other_folders;  // of empty and stray files
   uint64_t files_beyond_max = 0;
 };
 
-// Lists `options.folder` and picks its files by extension, in upper or lower case. Without a
-// format, the one that most files have: by the content of a few of each extension, else by
-// extension. Order is DLIO's: by path, or by base name where all files lie exactly one folder down.
+// Lists `options.folder` and picks its files by extension, in upper or lower case; where that is no
+// format's, by content, and what patterns name as what the caller says. Without a format, the one
+// that most files have: by the content of a few of each extension, else by extension; with those
+// that are read together (Format::family). Order is DLIO's: by path, or by base name where all
+// files lie exactly one folder down; with patterns theirs.
 Result<Discovery> discover(storage::Store& store, const IndexOptions& options,
                            ProblemList& problems);
 

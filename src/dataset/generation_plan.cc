@@ -26,13 +26,14 @@ size_t digits(uint64_t n) {
   return std::to_string(n).size();
 }
 
-// <split>/[<k>/]<prefix>_<i>_of_<N>.<format>[.<packed>], k = i mod subfolders.
+// <split>/[<k>/]<prefix>_<i>_of_<N>.<extension>[.<packed>], k = i mod subfolders.
 std::string file_path(const GeneratorOptions& options, std::string_view split, uint64_t index,
                       uint64_t count, uint64_t subfolders) {
   std::string path = fmt::format("{}/", split);
   if (subfolders > 1) path += fmt::format("{:0{}}/", index % subfolders, digits(subfolders));
   path += fmt::format("{}_{:0{}}_of_{}.{}", options.file_prefix, index, digits(count), count,
-                      options.format->name);
+                      options.format->file_extension.empty() ? options.format->name
+                                                             : options.format->file_extension);
   if (options.format->name_suffix != nullptr)
     path += options.format->name_suffix(options.common.compression);
   return path;

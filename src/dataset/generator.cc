@@ -417,9 +417,12 @@ Result<GeneratorProgress> generate(storage::Store& store, const GeneratorOptions
     return fail(ErrorCode::kInvalidArgument, "{} threads: must be 0 (one per CPU) to {}",
                 options.threads, kThreadsMax);
   const GeneratorPlan plan = FB_TRY(plan_generation(options));
+  if (options.format->check_write != nullptr) FB_TRY(options.format->check_write());
   WorkList work = FB_TRY(find_work(store, *options.format, plan, options.rank, options.world_size));
   FB_TRY(check_space(store, *options.format, plan, work));
   if (options.before_writing) FB_TRY(options.before_writing());
+  // Both, even for no file: DLIO lists each of them.
+  for (const char* split : {"train", "valid"}) FB_TRY(store.make_folder(split).context(split));
   const int threads =
       options.threads > 0 ? options.threads : std::min(sys::usable_cpu_count(), kThreadsMax);
   Run run(store, options, plan, std::move(work));

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -17,19 +18,28 @@
 namespace forebay::dataset {
 
 struct IndexOptions {
-  std::string folder;                       // below the store's root: "train"; "" = all
-  std::string only_file;                    // a data set of this one file; "" = the folder
-  const formats::Format* format = nullptr;  // null: the format most files have
-  uint64_t samples_per_file = 0;            // as the workload says; 0 = ask each file
-  uint64_t record_bytes = 0;                // raw only
-  std::vector<std::string> columns{};       // parquet only: those to read; empty = all
-  uint64_t files_max = UINT64_MAX;          // the first N in sorted order, as DLIO does
-  std::string cache_path;                   // "" = no cache; a local file
+  std::string folder{};     // below the store's root: "train"; "" = all
+  std::string only_file{};  // a data set of this one file; "" = the folder
+  // In their place: patterns (dataset/patterns.h) from the store's root, in the order of their
+  // files. One that means a folder stands for all below it. What is written out must exist.
+  std::vector<std::string> patterns{};
+  const formats::Format* format = nullptr;             // null: the format most files have
+  uint64_t samples_per_file = 0;                       // as the workload says; 0 = ask each file
+  uint64_t record_bytes = 0;                           // raw only
+  std::vector<std::string> columns{};                  // as formats::FormatOptions has them
+  std::optional<formats::ArrayLayout> record_array{};  // raw, tokens
+  uint64_t tokens_per_sample = 0;                      // tokens
+  uint64_t files_max = UINT64_MAX;                     // the first N in sorted order, as DLIO does
+  std::string cache_path{};                            // "" = no cache; a local file
   int threads = 4;
-  // Files whose samples cannot be found: false = the first one is an error, true = they are left
-  // out and named in the problems.
+  // Files whose samples cannot be found, or are lost behind a cut: false = the first one is an
+  // error, true = they are left out, or used as far as they are whole, and named in the problems.
+  // Patterns that choose nothing are bad files too.
   bool skip_bad_files = false;
-  std::stop_token stop;  // ends a long discovery with kCancelled
+  std::stop_token stop{};  // ends a long discovery with kCancelled
+
+  // What of it formats need to know.
+  formats::FormatOptions format_options() const;
 };
 
 struct SampleLocation {
@@ -49,21 +59,35 @@ struct IndexSummary {
   std::vector<storage::Skipped>
       problems;  // strays, loops, unreadable folders, empty files: the first 100
   uint64_t problem_count = 0;
-  uint64_t bad_file_count =
-      0;  // of the problems: empty files, and those left out by skip_bad_files
+  uint64_t bad_file_count = 0;  // of the problems: empty files, and what skip_bad_files allows
   std::vector<storage::Skipped> bad_files;  // the first 100 of them
+  // The same without the empty files whose names are no data's.
+  uint64_t damaged_count = 0;
+  std::vector<storage::Skipped> damaged_files;  // the first 100 of them
   uint64_t other_count_files = 0;   // that hold another number of samples than samples_per_file
   std::string other_count_example;  // "PATH holds 10": the first of them
-  uint64_t files_beyond_max = 0;    // of the right format, left out by files_max
-  bool from_cache = false;          // no file had to be opened: the cache knew them all
-  double seconds = 0;               // that discovery took
+  std::vector<std::string> other_folders;  // of files left out: their folders, sorted, each once
+  uint64_t files_beyond_max = 0;           // of the right format, left out by files_max
+  bool from_cache = false;                 // no file had to be opened: the cache knew them all
+  bool needs_no_cache = false;             // nor would one spare it: each file is one sample
+  // Why the cache could not be used, or not be written, and what follows from that; "" = no such
+  // thing. Not among the problems: it is none of the data.
+  std::string cache_problem;
+  double seconds = 0;  // that discovery took
+};
+
+// What an error of Index::open is about, where that is one file.
+struct BadFile {
+  std::string path;                // relative to the store's root
+  std::optional<uint64_t> offset;  // of the first byte that is lost
 };
 
 class Index {
  public:
   // kNotFound "no samples under PATH (looked for *.npz ...)" when nothing fits; messages name what
   // was there instead.
-  static Result<std::unique_ptr<Index>> open(storage::Store& store, const IndexOptions& options);
+  static Result<std::unique_ptr<Index>> open(storage::Store& store, const IndexOptions& options,
+                                             std::optional<BadFile>* bad_file = nullptr);
   ~Index();
 
   const formats::Format& format() const;
@@ -90,7 +114,8 @@ class Index {
   // sample < sample_count().
   SampleLocation locate(uint64_t sample) const;
 
-  // Changes when files are added, removed, resized or touched.
+  // Changes when files, or those beside them that say where samples are, are added, removed,
+  // resized or touched.
   uint64_t fingerprint() const;
 
  private:

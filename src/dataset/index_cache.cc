@@ -14,9 +14,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the cache is written as memory has it");
 
-constexpr std::string_view kMagic = "FBINDEX2";
+constexpr std::string_view kMagic = "FBINDEX6";
 constexpr size_t kCrcBytes = 4;
-constexpr size_t kExtentBytes = 16, kBlockBytes = 16, kLayoutBytes = 34, kFileBytes = 24;
+constexpr size_t kExtentBytes = 16, kBlockBytes = 16, kLayoutBytes = 44, kFileBytes = 32;
 
 class Sink {
  public:
@@ -86,6 +86,19 @@ Result<std::vector<formats::Extent>> decode_extents(Source& source, uint64_t cou
   return extents;
 }
 
+Result<formats::ExtentList> decode_extent_list(Source& source, uint64_t count, uint8_t form) {
+  if (form > 1 || (form == 1 && count == 0)) return damaged(source, "unknown kind of extents");
+  if (form == 1) {
+    const auto stride = source.get<uint64_t>();
+    const std::vector<formats::Extent> first = FB_TRY(decode_extents(source, 1));
+    return formats::ExtentList::even(first.front(), stride, count);
+  }
+  const std::vector<formats::Extent> each = FB_TRY(decode_extents(source, count));
+  formats::ExtentList list;
+  for (const formats::Extent& extent : each) list.push_back(extent);
+  return list;
+}
+
 Result<formats::ArrayLayout> decode_array(Source& source) {
   formats::ArrayLayout array;
   const auto type = source.get<uint8_t>(), order = source.get<uint8_t>();
@@ -117,24 +130,38 @@ Result<std::vector<formats::Block>> decode_blocks(Source& source, uint64_t count
   return blocks;
 }
 
+std::string decode_text(Source& source) {
+  const auto text = source.take(source.get<uint64_t>());
+  return {reinterpret_cast<const char*>(text.data()), text.size()};
+}
+
 Result<formats::FileIndex> decode_layout(Source& source) {
   formats::FileIndex layout;
   const auto access = source.get<uint8_t>();
   layout.sample_count = source.get<uint64_t>();
   const auto extents = source.get<uint64_t>(), blocks = source.get<uint64_t>();
-  const auto detail_bytes = source.get<uint64_t>();
-  const auto has_array = source.get<uint8_t>();
+  const auto detail_bytes = source.get<uint64_t>(), problems = source.get<uint64_t>();
+  const auto has_array = source.get<uint8_t>(), has_stride = source.get<uint8_t>();
   if (!source.ok()) return damaged(source, "cut short");
   if (access > static_cast<uint8_t>(formats::Access::kBlocks))
     return damaged(source, "unknown way to reach samples");
   layout.access = static_cast<formats::Access>(access);
-  layout.extents = FB_TRY(decode_extents(source, extents));
+  layout.extents = FB_TRY(decode_extent_list(source, extents, has_stride));
   if (has_array > 1) return damaged(source, "unknown kind of array");
   if (has_array == 1) layout.extent_array = FB_TRY(decode_array(source));
   layout.blocks = FB_TRY(decode_blocks(source, blocks));
   const auto detail = source.take(detail_bytes);
   if (!source.ok()) return damaged(source, "cut short");
   layout.detail.assign(reinterpret_cast<const char*>(detail.data()), detail.size());
+  if (!source.holds(problems, sizeof(uint64_t))) return damaged(source, "cut short");
+  for (uint64_t i = 0; i < problems; ++i) layout.problems.push_back(decode_text(source));
+  const auto has_damage = source.get<uint8_t>();
+  if (has_damage > 1) return damaged(source, "unknown kind of damage");
+  if (has_damage == 1) {
+    const auto offset = source.get<uint64_t>();
+    layout.damage = formats::FileDamage{offset, decode_text(source)};
+  }
+  if (!source.ok()) return damaged(source, "cut short");
   return layout;
 }
 
@@ -145,14 +172,31 @@ void encode_extents(Sink& sink, const std::vector<formats::Extent>& extents) {
   }
 }
 
+void encode_extent_list(Sink& sink, const formats::ExtentList& extents) {
+  const bool has_stride = extents.is_even() && !extents.empty();
+  if (has_stride) sink.put(extents.stride());
+  const uint64_t count = has_stride ? 1 : extents.size();
+  for (uint64_t i = 0; i < count; ++i) {
+    sink.put(extents[i].offset);
+    sink.put(extents[i].length);
+  }
+}
+
+void encode_text(Sink& sink, const std::string& text) {
+  sink.put(uint64_t{text.size()});
+  sink.put_bytes(std::as_bytes(std::span(text)));
+}
+
 void encode_layout(Sink& sink, const formats::FileIndex& layout) {
   sink.put(static_cast<uint8_t>(layout.access));
   sink.put(layout.sample_count);
   sink.put(uint64_t{layout.extents.size()});
   sink.put(uint64_t{layout.blocks.size()});
   sink.put(uint64_t{layout.detail.size()});
+  sink.put(uint64_t{layout.problems.size()});
   sink.put(static_cast<uint8_t>(layout.extent_array ? 1 : 0));
-  encode_extents(sink, layout.extents);
+  sink.put(static_cast<uint8_t>(layout.extents.is_even() && !layout.extents.empty() ? 1 : 0));
+  encode_extent_list(sink, layout.extents);
   if (layout.extent_array) {
     const formats::ArrayLayout& array = *layout.extent_array;
     sink.put(static_cast<uint8_t>(array.type));
@@ -167,6 +211,11 @@ void encode_layout(Sink& sink, const formats::FileIndex& layout) {
     encode_extents(sink, block.extents);
   }
   sink.put_bytes(std::as_bytes(std::span(layout.detail)));
+  for (const std::string& problem : layout.problems) encode_text(sink, problem);
+  sink.put(static_cast<uint8_t>(layout.damage ? 1 : 0));
+  if (!layout.damage) return;
+  sink.put(layout.damage->offset);
+  encode_text(sink, layout.damage->what);
 }
 
 }  // namespace
@@ -186,6 +235,7 @@ std::vector<std::byte> IndexCache::encode(const FileTable& files, const SampleTa
   for (uint64_t i = 0; i < files.count(); ++i) {
     sink.put(files.bytes(i));
     sink.put(files.mtime_ns(i));
+    sink.put(files.side_key(i));
     sink.put(samples.layout_of(i));
     sink.put(static_cast<uint32_t>(files.path(i).size()));
   }
@@ -223,6 +273,7 @@ Result<IndexCache> IndexCache::decode(std::span<const std::byte> bytes, uint64_t
     File file;
     file.size = records.get<uint64_t>();
     file.mtime_ns = records.get<int64_t>();
+    file.side_key = records.get<uint64_t>();
     file.layout = records.get<uint32_t>();
     const auto path = source.take(records.get<uint32_t>());
     if (!source.ok()) return damaged(source, "paths cut short");
@@ -236,12 +287,14 @@ Result<IndexCache> IndexCache::decode(std::span<const std::byte> bytes, uint64_t
   return cache;
 }
 
-const formats::FileIndex* IndexCache::find(std::string_view path, uint64_t size,
-                                           int64_t mtime_ns) const {
-  const auto found = files_.find(std::string(path));
-  if (found == files_.end() || mtime_ns == 0) return nullptr;
-  const File& file = found->second;
-  return file.size == size && file.mtime_ns == mtime_ns ? &layouts_[file.layout] : nullptr;
+const formats::FileIndex* IndexCache::find(const storage::FileInfo& file, uint64_t side_key) const {
+  if (file.mtime_ns == 0 || side_key == FileTable::kSidesUnknown) return nullptr;
+  const auto found = files_.find(file.path);
+  if (found == files_.end()) return nullptr;
+  const File& known = found->second;
+  const bool is_same =
+      known.size == file.size && known.mtime_ns == file.mtime_ns && known.side_key == side_key;
+  return is_same ? &layouts_[known.layout] : nullptr;
 }
 
 }  // namespace forebay::dataset

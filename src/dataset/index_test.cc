@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/crc.h"
 #include "base/random.h"
+#include "base/sanitizer.h"
 #include "base/test_folder.h"
 #include "dataset/generator.h"
 #include "dataset/index_cache.h"
@@ -30,19 +31,8 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kIsSanitized = true;
-#else
-constexpr bool kIsSanitized = false;
-#endif
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 // A folder of its own, removed afterwards.
 class ScratchFolder {
@@ -65,7 +55,7 @@ std::vector<std::string> paths(const Index& index) {
   return result;
 }
 
-auto Problem(const std::string& path, const std::string& reason) {
+auto problem(const std::string& path, const std::string& reason) {
   return ::testing::AllOf(Field(&storage::Skipped::path, path),
                           Field(&storage::Skipped::reason, HasSubstr(reason)));
 }
@@ -100,7 +90,7 @@ TEST(Index, FindsClassFoldersUpperCaseNamesAndNamesStrays) {
   EXPECT_EQ(index->sample_count(), 3u);
   EXPECT_EQ(index->summary().stray_count, 1u);
   EXPECT_EQ(index->summary().problem_count, 1u);
-  EXPECT_THAT(index->summary().problems, ElementsAre(Problem("c/.DS_Store", "not jpeg")));
+  EXPECT_THAT(index->summary().problems, ElementsAre(problem("c/.DS_Store", "not jpeg")));
 }
 
 TEST(Index, FollowsLinksOnceAndNamesLoopsAndDanglingLinks) {
@@ -115,7 +105,7 @@ TEST(Index, FollowsLinksOnceAndNamesLoopsAndDanglingLinks) {
   EXPECT_THAT(paths(*index), UnorderedElementsAre("a/1.png", "b/2.png"));
   EXPECT_EQ(index->summary().problem_count, 2u);
   EXPECT_THAT(index->summary().problems,
-              UnorderedElementsAre(Problem("a/loop", "loop"), Problem("gone.png", "dangling")));
+              UnorderedElementsAre(problem("a/loop", "loop"), problem("gone.png", "dangling")));
 }
 
 TEST(Index, NamesWhatTheStorePassedOver) {
@@ -123,7 +113,7 @@ TEST(Index, NamesWhatTheStorePassedOver) {
   store.put("train/a.npy");
   store.skipped = {{"train/secret", "permission denied"}};
   const auto index = Index::open(store, of_format("npy")).take();
-  EXPECT_THAT(index->summary().problems, ElementsAre(Problem("train/secret", "permission denied")));
+  EXPECT_THAT(index->summary().problems, ElementsAre(problem("train/secret", "permission denied")));
 }
 
 TEST(Index, UnreadableFolderIsNamedAndTheRestIsUsed) {
@@ -136,7 +126,7 @@ TEST(Index, UnreadableFolderIsNamedAndTheRestIsUsed) {
   const auto index = Index::open(*store, of_format("png")).take();
   std::filesystem::permissions(data / "b", std::filesystem::perms::owner_all);
   EXPECT_THAT(paths(*index), ElementsAre("a/1.png"));
-  EXPECT_THAT(index->summary().problems, ElementsAre(Problem("b", "ermission denied")));
+  EXPECT_THAT(index->summary().problems, ElementsAre(problem("b", "ermission denied")));
 }
 
 TEST(Index, LeavesOutEmptyFilesByName) {
@@ -145,7 +135,7 @@ TEST(Index, LeavesOutEmptyFilesByName) {
   store.put("2.png", "");
   const auto index = Index::open(store, of_format("png")).take();
   EXPECT_EQ(index->file_count(), 1u);
-  EXPECT_THAT(index->summary().problems, ElementsAre(Problem("2.png", "empty")));
+  EXPECT_THAT(index->summary().problems, ElementsAre(problem("2.png", "empty")));
 }
 
 TEST(Index, KeepsTheFirstHundredProblemsAndCountsAll) {
@@ -223,13 +213,34 @@ TEST(Index, WithoutAFormatBelievesContentMoreThanNames) {
   EXPECT_EQ(renamed->file_count(), 9u);
 }
 
+TEST(Index, WithoutAFormatTakesImagesOfBothKindsTogether) {
+  // Only the kind that was more common was read.
+  StoreForTest store;
+  for (int i = 0; i < 3; ++i) store.put(fmt::format("cat/{}.jpg", i), "\xff\xd8\xff\xe0");
+  for (int i = 0; i < 2; ++i) store.put(fmt::format("dog/{}.PNG", i), "\x89PNG\r\n\x1a\n");
+  for (int i = 0; i < 4; ++i) store.put(fmt::format("notes/{}.npy", i), "\x93NUMPY");
+  for (const char* name : {"cat/a.gif", "cat/b.webp", "dog/c.bmp"}) store.put(name);
+  const auto index = Index::open(store, {}).take();
+  EXPECT_EQ(index->format().name, "jpeg");
+  EXPECT_EQ(index->file_count(), 5u) << "more than the 4 arrays";
+  EXPECT_EQ(index->summary().problem_count, 7u);
+  std::vector<storage::Skipped> named = index->summary().problems;
+  named.resize(4);
+  EXPECT_THAT(named, ElementsAre(problem("cat/a.gif", "gif images are not decoded"),
+                                 problem("cat/b.webp", "webp images are not decoded"),
+                                 problem("dog/c.bmp", "bmp images are not decoded"),
+                                 problem("notes/0.npy", "not jpeg or png")));
+  const auto only_png = Index::open(store, of_format("png")).take();
+  EXPECT_EQ(only_png->file_count(), 2u) << "a format that is asked for is the only one";
+}
+
 TEST(Index, WithoutAFormatSaysAllItLookedFor) {
   StoreForTest store;
-  store.put("a.txt");
+  store.put("a.md");
   const auto none = Index::open(store, {});
   EXPECT_EQ(none.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(none.error().message, HasSubstr("*.npz"));
-  EXPECT_THAT(none.error().message, HasSubstr("1 file of another kind, a.txt"));
+  EXPECT_THAT(none.error().message, HasSubstr("1 file of another kind, a.md"));
 }
 
 TEST(Index, OpensNoFileButOneWhenEachIsOneSample) {
@@ -284,7 +295,7 @@ TEST(Index, NamesFilesWithAnotherCountThanExpected) {
   options.record_bytes = 10;
   const auto index = Index::open(store, options).take();
   EXPECT_EQ(index->sample_count(), 7u);
-  EXPECT_THAT(index->summary().problems, ElementsAre(Problem("b.raw", "3 samples, 4")));
+  EXPECT_THAT(index->summary().problems, ElementsAre(problem("b.raw", "3 samples, 4")));
   EXPECT_EQ(index->summary().other_count_files, 1u);
   EXPECT_EQ(index->summary().other_count_example, "b.raw holds 3");
 }
@@ -318,7 +329,7 @@ TEST(Index, BadFileIsAnErrorOrLeftOutAsAsked) {
   EXPECT_THAT(paths(*index), ElementsAre("a.raw", "c.raw"));
   EXPECT_EQ(index->sample_count(), 4u);
   EXPECT_EQ(index->locate(3).file, 1u);
-  EXPECT_THAT(index->summary().problems, ElementsAre(Problem("b.raw", "b.raw")));
+  EXPECT_THAT(index->summary().problems, ElementsAre(problem("b.raw", "b.raw")));
   store.put("a.raw", "1");
   store.put("c.raw", "1");
   EXPECT_EQ(Index::open(store, options).error().code, ErrorCode::kCorruption);
@@ -375,9 +386,70 @@ TEST(Index, Opens200000FilesWithinTwoSeconds) {
   const std::clock_t start = std::clock();
   const auto index = Index::open(store, options).take();
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  EXPECT_LT(seconds, kIsSanitized ? 30 : 2);
+  EXPECT_LT(seconds, base::kIsSanitized ? 30 : 2);
   EXPECT_EQ(index->sample_count(), 200000u);
   EXPECT_EQ(index->path(199999), "train/n0999/img_199999_of_200000.jpeg");
+}
+
+// Names decide where they say something, content where they do not, and the caller where files are
+// named one by one.
+TEST(Index, FilesOfTheAskedForFormatNeedNoNameOfIts) {
+  StoreForTest made;
+  put_generated(made, "tfrecord", 2, 3);
+  StoreForTest store;
+  const auto records = made.files.at("train/img_0_of_2.tfrecord");
+  for (const char* name : {"train-00000-of-00002", "train-00001-of-00002", "x.rec"})
+    store.files["a/" + std::string(name)] = records;
+  store.put("a/README", "what it is");
+  store.put("a/list.csv", "1,2,3,4,5,6,7,8,9\n");
+  IndexOptions options = of_format("tfrecord", 0);
+  EXPECT_THAT(paths(*Index::open(store, options).take()),
+              ElementsAre("a/train-00000-of-00002", "a/train-00001-of-00002", "a/x.rec"));
+  options.patterns = {"a/train-00001-of-00002"};
+  EXPECT_EQ(Index::open(store, options).take()->sample_count(), 3u);
+
+  options = of_format("raw", 0);
+  EXPECT_THAT(Index::open(store, options).error().message,
+              HasSubstr("files of other names are raw where a pattern names them"));
+  options.patterns = {"a/*.rec"};
+  EXPECT_THAT(paths(*Index::open(store, options).take()), ElementsAre("a/x.rec"));
+  options.patterns = {"a", "a/**"};
+  EXPECT_FALSE(Index::open(store, options).ok()) << "all of a folder is not named one by one";
+  options = of_format("tfrecord", 0);
+  options.patterns = {"a/list.csv"};
+  EXPECT_THAT(Index::open(store, options).error().message, HasSubstr("not a TFRecord file"));
+}
+
+TEST(Index, ACutArchiveIsAnErrorOfItsFileOrABadFile) {
+  StoreForTest store;
+  put_generated(store, "webdataset", 3, 4);
+  StoreForTest::File& cut = store.files.at("train/img_1_of_3.tar");
+  const size_t end = cut.bytes.size() - 1024;  // of the samples
+  cut.bytes.resize(end);
+  ScratchFolder folder;
+  IndexOptions options = of_format("webdataset", 0);
+  options.folder = "train";
+  options.cache_path = (folder / "cache").string();
+  for (int round = 0; round < 2; ++round) {  // asked, and remembered
+    std::optional<BadFile> bad;
+    const auto refused = Index::open(store, options, &bad);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::kCorruption);
+    EXPECT_EQ(refused.error().message,
+              fmt::format("train/img_1_of_3.tar: truncated at byte {}: the zeros that end an "
+                          "archive are missing",
+                          end));
+    ASSERT_TRUE(bad);
+    EXPECT_EQ(bad->path, "train/img_1_of_3.tar");
+    EXPECT_EQ(bad->offset, end);
+  }
+  options.skip_bad_files = true;
+  const auto index = Index::open(store, options).take();
+  EXPECT_TRUE(index->summary().from_cache);
+  EXPECT_EQ(index->sample_count(), 12u);
+  EXPECT_EQ(index->summary().bad_file_count, 1u);
+  EXPECT_THAT(index->summary().damaged_files,
+              ElementsAre(problem("train/img_1_of_3.tar", "truncated at byte")));
 }
 
 class IndexCacheFile : public ::testing::Test {
@@ -417,6 +489,99 @@ TEST_F(IndexCacheFile, AsksTouchedFilesAgain) {
   EXPECT_TRUE(open()->summary().from_cache);
 }
 
+// The index files of these formats say where samples are: rewritten, cut or gone, they are noticed.
+class IndexCacheOfSideFiles : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    put_generated(store_, GetParam(), 2, 3);
+    options_ = of_format(GetParam(), 3);
+    options_.folder = "train";
+    options_.cache_path = (folder_ / "index.cache").string();
+    ASSERT_FALSE(open().take()->summary().from_cache);
+    ASSERT_TRUE(open().take()->summary().from_cache);
+  }
+  Result<std::unique_ptr<Index>> open() { return Index::open(store_, options_); }
+  std::string side(const char* ending) const {
+    return fmt::format("train/img_1_of_2.{}.{}", GetParam(), ending);
+  }
+  // Samples of other sizes, their sum the same.
+  void rewrite_sides(int64_t mtime_ns) {
+    const uint64_t whole = store_.files.at(side("").substr(0, side("").size() - 1)).bytes.size();
+    const std::vector<uint64_t> offsets{0, 7, 17}, sizes{7, 10, whole - 17};
+    const auto put = [&](const std::string& path, const std::vector<uint64_t>& values) {
+      store_.put(path, {reinterpret_cast<const char*>(values.data()), values.size() * 8}, mtime_ns);
+    };
+    put(side("off.idx"), offsets);
+    put(side("sz.idx"), sizes);
+  }
+
+  ScratchFolder folder_;
+  StoreForTest store_;
+  IndexOptions options_;
+};
+
+TEST_P(IndexCacheOfSideFiles, NoticesThatTheyWereRewritten) {
+  const uint64_t before = open().take()->fingerprint();
+  rewrite_sides(5000);
+  const auto index = open().take();
+  EXPECT_FALSE(index->summary().from_cache);
+  EXPECT_EQ(index->locate(4).extent.offset, 7u);
+  EXPECT_EQ(index->locate(4).extent.length, 10u);
+  EXPECT_NE(index->fingerprint(), before);
+  EXPECT_TRUE(open().take()->summary().from_cache);
+}
+
+TEST_P(IndexCacheOfSideFiles, NoticesThatOneIsGoneOrCut) {
+  for (const char* ending : {"off.idx", "sz.idx"}) {
+    const StoreForTest::File whole = store_.files.at(side(ending));
+    store_.files.erase(side(ending));
+    EXPECT_THAT(open().error().message, HasSubstr(side(ending))) << "gone";
+    for (const size_t bytes : {0, 8, 23}) {
+      StoreForTest::File cut = whole;  // also with the time of before
+      cut.bytes.resize(bytes);
+      store_.files[side(ending)] = cut;
+      EXPECT_EQ(open().error().code, ErrorCode::kCorruption) << ending << " " << bytes;
+    }
+    store_.files[side(ending)] = whole;
+  }
+  EXPECT_TRUE(open().take()->summary().from_cache) << "nothing was remembered of the bad ones";
+}
+
+TEST_P(IndexCacheOfSideFiles, NoticesItForADataSetOfOneFile) {
+  options_.folder = "";
+  options_.only_file = side("").substr(0, side("").size() - 1);
+  ASSERT_TRUE(open().ok());
+  ASSERT_TRUE(open().take()->summary().from_cache);
+  rewrite_sides(5000);
+  EXPECT_EQ(open().take()->locate(1).extent.offset, 7u);
+  store_.files.erase(side("sz.idx"));
+  EXPECT_FALSE(open().ok());
+}
+
+TEST_P(IndexCacheOfSideFiles, IsNotBelievedWhereTheyHaveNoTime) {
+  rewrite_sides(0);
+  ASSERT_TRUE(open().ok());
+  EXPECT_FALSE(open().take()->summary().from_cache);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, IndexCacheOfSideFiles,
+                         ::testing::Values("indexed_binary", "mmap_indexed_binary"),
+                         [](const auto& given) { return std::string(given.param); });
+
+// tfrecord's lie in a folder of their own, and need not be there.
+TEST_F(IndexCacheFile, NoticesSideFilesOutsideTheDataSetsFolder) {
+  const std::string side = "index/train/img_2_of_6.tfrecord.idx";
+  ASSERT_EQ(store_.files.count(side), 1u);
+  open();
+  ASSERT_TRUE(open()->summary().from_cache);
+  store_.files.at(side).mtime_ns += 1;
+  EXPECT_FALSE(open()->summary().from_cache);
+  EXPECT_TRUE(open()->summary().from_cache);
+  store_.files.erase(side);
+  EXPECT_FALSE(open()->summary().from_cache);
+  EXPECT_TRUE(open()->summary().from_cache);
+}
+
 TEST_F(IndexCacheFile, IsNotBelievedWhereFilesHaveNoTime) {
   for (auto& entry : store_.files) entry.second.mtime_ns = 0;
   open();
@@ -428,23 +593,86 @@ TEST_F(IndexCacheFile, DamagedOrForeignOnesAreNamedAndReplaced) {
   std::ofstream(options_.cache_path) << "something else entirely";
   const auto index = open();
   EXPECT_EQ(index->sample_count(), 18u);
-  EXPECT_THAT(index->summary().problems,
-              ElementsAre(Problem(options_.cache_path, "not an index cache")));
+  EXPECT_EQ(index->summary().cache_problem,
+            "index cache not used: " + options_.cache_path + ": not an index cache; made anew");
+  EXPECT_EQ(index->summary().problem_count, 0u) << "nothing is wrong with the data";
   EXPECT_TRUE(open()->summary().from_cache);
   options_.files_max = 4;  // a part of the same files is known
   EXPECT_TRUE(open()->summary().from_cache);
-  options_.samples_per_file = 0;
-  EXPECT_THAT(open()->summary().problems,
-              ElementsAre(Problem(options_.cache_path, "other options")));
 }
 
-TEST_F(IndexCacheFile, ThatCannotBeWrittenIsAProblemNotAnError) {
+// Several data sets, and one in several ways, under one name: none drives out another.
+TEST_F(IndexCacheFile, IsSharedByDataSets) {
+  StoreForTest other;
+  put_generated(other, "tfrecord", 5, 2);
+  other.name = "other";
+  for (auto& entry : other.files) entry.second.mtime_ns += 77;
+  IndexOptions of_other = options_, anew = options_;
+  of_other.samples_per_file = 2;
+  anew.samples_per_file = 0;
+  const auto open_all = [&] {
+    std::vector<bool> known;
+    for (const auto& [store, options] :
+         {std::pair(&store_, &options_), std::pair(&other, &of_other), std::pair(&other, &anew),
+          std::pair(&store_, &anew)}) {
+      const auto index = Index::open(*store, *options).take();
+      EXPECT_EQ(index->summary().cache_problem, "");
+      known.push_back(index->summary().from_cache);
+    }
+    return known;
+  };
+  EXPECT_THAT(open_all(), ElementsAre(false, false, false, false));
+  EXPECT_THAT(open_all(), ElementsAre(true, true, true, true));
+}
+
+TEST_F(IndexCacheFile, OfFilesThatWereMovedIsGoodForThem) {
+  open();
+  store_.name = "elsewhere";
+  EXPECT_TRUE(open()->summary().from_cache);
+}
+
+TEST_F(IndexCacheFile, HoldsTheLastSixteenAndLosesNoneToADamagedOne) {
+  for (int i = 0; i < 17; ++i) {
+    options_.columns = {fmt::format("of set {}", i)};
+    open();
+  }
+  EXPECT_TRUE(open()->summary().from_cache);
+  options_.columns = {"of set 0"};
+  EXPECT_FALSE(open()->summary().from_cache) << "the oldest";
+  options_.columns = {"of set 9"};
+  std::fstream file(options_.cache_path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(-2, std::ios::end);  // of the last one's checksum
+  const int byte = file.get();
+  file.seekp(-2, std::ios::end);
+  file.put(static_cast<char>(byte ^ 1));
+  file.close();
+  EXPECT_TRUE(open()->summary().from_cache);
+  options_.columns = {"of set 2"};
+  EXPECT_THAT(open()->summary().cache_problem, HasSubstr("made anew"));
+  EXPECT_TRUE(open()->summary().from_cache);
+}
+
+TEST_F(IndexCacheFile, ThatCannotBeWrittenIsSaidOnceAndNoError) {
   folder_.write("file");
-  options_.cache_path = (folder_ / "file/index.cache").string();
+  std::filesystem::create_directory(folder_ / "folder");
+  for (const char* wrong : {"file/index.cache", "folder"}) {
+    options_.cache_path = (folder_ / wrong).string();
+    const auto index = open();
+    EXPECT_EQ(index->sample_count(), 18u);
+    EXPECT_THAT(index->summary().cache_problem,
+                StartsWith("index cache not written, so that files are opened anew each time: " +
+                           options_.cache_path + ": "));
+  }
+}
+
+TEST_F(IndexCacheFile, IsNotNeededWhereEachFileIsOneSample) {
+  EXPECT_FALSE(open()->summary().needs_no_cache);
+  put_generated(store_, "npy", 6, 1);
+  options_.format = formats::find_format("npy");
+  options_.samples_per_file = 1;
   const auto index = open();
-  EXPECT_EQ(index->sample_count(), 18u);
-  EXPECT_THAT(index->summary().problems,
-              Contains(Problem(options_.cache_path, "cache not written")));
+  EXPECT_TRUE(index->summary().needs_no_cache);
+  EXPECT_EQ(index->summary().cache_problem, "") << "tfrecord's is left as it is";
 }
 
 // A file of uneven blocks: in parts, whole, and of fill values.
@@ -458,7 +686,7 @@ formats::FileIndex block_layout() {
 // Answers block_layout() with the last block's samples grown to 1 + the file's bytes % 4.
 const formats::Format& block_format() {
   static constexpr std::string_view kExtensions[] = {"block"};
-  static const formats::Format kFormat = [] {
+  static const formats::Format blocks = [] {
     formats::Format format{};
     format.name = "blocks";
     format.extensions = kExtensions;
@@ -472,7 +700,7 @@ const formats::Format& block_format() {
     };
     return format;
   }();
-  return kFormat;
+  return blocks;
 }
 
 TEST(IndexBlocks, AreLocatedAsANaiveCountDoes) {
@@ -608,11 +836,17 @@ std::vector<std::byte> sample_cache() {
   files.add({"a.tfrecord", 100, 11});
   files.add({"folder/b.tfrecord", 50, 12});
   files.add({"c.block", 90, 13});
+  files.add({"d.raw", 60, 14});
   formats::FileIndex records{formats::Access::kExtents, 3, {{0, 10}, {10, 20}, {30, 20}}};
   records.extent_array = formats::ArrayLayout{.type = formats::ElementType::kF32, .shape = {2, 3}};
   const uint32_t extents = samples.intern(records);
   const uint32_t together = samples.intern({formats::Access::kTogether, 9, {}});
-  EXPECT_TRUE(samples.assign({extents, together, samples.intern(block_layout())}).ok());
+  formats::FileIndex cut{formats::Access::kTogether, 9, {}};
+  cut.damage = formats::FileDamage{41, "truncated"};
+  EXPECT_NE(samples.intern(cut), together);
+  const uint32_t even =
+      samples.intern({formats::Access::kExtents, 4, formats::ExtentList::even({10, 5}, 15, 4)});
+  EXPECT_TRUE(samples.assign({extents, together, samples.intern(block_layout()), even}).ok());
   return IndexCache::encode(files, samples, 77);
 }
 
@@ -624,23 +858,47 @@ void set_checksum(std::vector<std::byte>& bytes) {
 
 TEST(IndexCache, DecodesWhatItEncoded) {
   const IndexCache cache = IndexCache::decode(sample_cache(), 77).take();
-  EXPECT_EQ(cache.file_count(), 3u);
-  ASSERT_NE(cache.find("a.tfrecord", 100, 11), nullptr);
-  EXPECT_EQ(cache.find("a.tfrecord", 100, 11)->extents[2].offset, 30u);
-  EXPECT_EQ(cache.find("folder/b.tfrecord", 50, 12)->sample_count, 9u);
-  ASSERT_TRUE(cache.find("a.tfrecord", 100, 11)->extent_array);
-  EXPECT_EQ(cache.find("a.tfrecord", 100, 11)->extent_array->type, formats::ElementType::kF32);
-  EXPECT_THAT(cache.find("a.tfrecord", 100, 11)->extent_array->shape, ElementsAre(2, 3));
-  const formats::FileIndex* blocks = cache.find("c.block", 90, 13);
+  EXPECT_EQ(cache.file_count(), 4u);
+  ASSERT_NE(cache.find({"a.tfrecord", 100, 11}), nullptr);
+  EXPECT_EQ(cache.find({"a.tfrecord", 100, 11})->extents[2].offset, 30u);
+  EXPECT_EQ(cache.find({"folder/b.tfrecord", 50, 12})->sample_count, 9u);
+  ASSERT_TRUE(cache.find({"a.tfrecord", 100, 11})->extent_array);
+  EXPECT_EQ(cache.find({"a.tfrecord", 100, 11})->extent_array->type, formats::ElementType::kF32);
+  EXPECT_THAT(cache.find({"a.tfrecord", 100, 11})->extent_array->shape, ElementsAre(2, 3));
+  const formats::FileIndex* blocks = cache.find({"c.block", 90, 13});
   ASSERT_NE(blocks, nullptr);
   EXPECT_EQ(blocks->detail, "gzip 4");
   ASSERT_EQ(blocks->blocks.size(), 3u);
   EXPECT_EQ(blocks->blocks[1].first_sample, 4u);
   EXPECT_EQ(blocks->blocks[0].extents[1].length, 10u);
-  EXPECT_EQ(cache.find("a.tfrecord", 101, 11), nullptr);
-  EXPECT_EQ(cache.find("a.tfrecord", 100, 12), nullptr);
-  EXPECT_EQ(cache.find("c.tfrecord", 100, 11), nullptr);
+  ASSERT_NE(cache.find({"d.raw", 60, 14}), nullptr);
+  EXPECT_EQ(cache.find({"d.raw", 60, 14})->extents,
+            (formats::ExtentList{{10, 5}, {25, 5}, {40, 5}, {55, 5}}));
+  EXPECT_EQ(cache.find({"a.tfrecord", 101, 11}), nullptr);
+  EXPECT_EQ(cache.find({"a.tfrecord", 100, 12}), nullptr);
+  EXPECT_EQ(cache.find({"c.tfrecord", 100, 11}), nullptr);
   EXPECT_FALSE(IndexCache::decode(sample_cache(), 78).ok());
+}
+
+// megatron_deepspeed has so many samples in one file.
+TEST(SampleTable, RecordsOfOneSizeCostNothingASample) {
+  constexpr uint64_t kSamples = 277'203'535, kBytes = 2048;
+  SampleTable samples;
+  const formats::FileIndex file{formats::Access::kExtents, kSamples,
+                                formats::ExtentList::even({0, kBytes}, kBytes, kSamples)};
+  const uint32_t number = samples.intern(file);
+  EXPECT_EQ(samples.intern(file), number);
+  ASSERT_TRUE(samples.assign({number}).ok());
+  EXPECT_EQ(samples.of_file(0).extents.heap_bytes(), 0u);
+  const SampleTable::Place last = samples.find(kSamples - 1);
+  EXPECT_EQ(samples.of_file(0).extents[last.sample_in_file].offset, (kSamples - 1) * kBytes);
+  FileTable files;
+  files.add({"megatron.bin", kSamples * kBytes, 1});
+  const std::vector<std::byte> cache = IndexCache::encode(files, samples, 5);
+  EXPECT_LT(cache.size(), 200u);
+  const auto read = IndexCache::decode(cache, 5);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->find({"megatron.bin", kSamples * kBytes, 1})->extents, file.extents);
 }
 
 TEST(IndexCache, RefusesTruncationAtEveryByteEvenWithARightChecksum) {
@@ -674,14 +932,19 @@ TEST(IndexCache, NeverAcceptsSamplesOutsideTheirFile) {
     const auto cache = IndexCache::decode(bytes, 77);
     if (!cache.ok()) continue;
     ++accepted;
-    const auto* with_blocks = cache->find("c.block", 90, 13);
+    const auto* with_blocks = cache->find({"c.block", 90, 13});
     if (with_blocks != nullptr) {
       ASSERT_TRUE(check_layout(*with_blocks, 90).ok());
     }
-    const auto* layout = cache->find("a.tfrecord", 100, 11);
-    if (layout == nullptr || layout->access != formats::Access::kExtents) continue;
-    ASSERT_EQ(layout->extents.size(), layout->sample_count);
-    for (const auto& extent : layout->extents) ASSERT_LE(extent.offset + extent.length, 100u);
+    for (const auto* layout :
+         {cache->find({"a.tfrecord", 100, 11}), cache->find({"d.raw", 60, 14})}) {
+      if (layout == nullptr || layout->access != formats::Access::kExtents) continue;
+      ASSERT_EQ(layout->extents.size(), layout->sample_count);
+      const uint64_t looked_at = std::min<uint64_t>(1000, layout->sample_count);  // may be any
+      for (uint64_t i = 0; i < looked_at; ++i)
+        ASSERT_LE(layout->extents[i].offset + layout->extents[i].length, 100u);
+      ASSERT_LE(layout->extents.back().offset + layout->extents.back().length, 100u);
+    }
   }
   EXPECT_GT(accepted, 0);
 }

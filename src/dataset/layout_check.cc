@@ -57,7 +57,7 @@ Status check_layout(const FileIndex& layout, uint64_t file_bytes) {
   if (layout.extents.size() != (has_extents ? layout.sample_count : 0) ||
       (layout.access == Access::kWholeFile && layout.sample_count != 1))
     return fail(ErrorCode::kCorruption, "extents do not match samples");
-  if (!is_inside(layout.extents, file_bytes))
+  if (!layout.extents.is_inside(file_bytes))
     return fail(ErrorCode::kCorruption, "samples outside their file");
   if (layout.access == Access::kBlocks) return check_blocks(layout, file_bytes);
   if (!layout.blocks.empty()) return fail(ErrorCode::kCorruption, "blocks nobody asked for");

@@ -17,6 +17,11 @@ constexpr int kRemoteThreads = 64;    // a store that is far away answers as man
 constexpr uint64_t kChunkFiles = 64;  // taken by a thread at once
 constexpr uint64_t kFilesTriedForUniform = 8;
 
+// Whether an error is the file's, which others may do without, and not the machine's.
+bool is_of_file(const Error& error) {
+  return error.code != ErrorCode::kResourceExhausted && error.code != ErrorCode::kCancelled;
+}
+
 }  // namespace
 
 LayoutSearch::LayoutSearch(storage::Store& store, const IndexOptions& options,
@@ -37,7 +42,7 @@ bool LayoutSearch::find_uniform() {
   storage::WindowedStore view(store_);
   storage::Store& store = is_far_ ? static_cast<storage::Store&>(view) : store_;
   for (uint64_t i = 0; i < std::min(files_.count(), kFilesTriedForUniform); ++i) {
-    auto layout = format_.index(store, files_.info(i), format_options());
+    auto layout = format_.index(store, files_.info(i), options_.format_options());
     if (!layout.ok()) continue;
     if (layout->access != formats::Access::kWholeFile || layout->sample_count != 1) return false;
     layout_of_file_.assign(files_.count(), samples_.intern(std::move(layout).take()));
@@ -53,11 +58,12 @@ void LayoutSearch::keep(uint64_t file, Result<formats::FileIndex> layout) {
     return;
   }
   bad_files_.emplace_back(file, std::move(layout).error());
-  if (!options_.skip_bad_files) failed_.request_stop();
+  if (!options_.skip_bad_files || !is_of_file(bad_files_.back().second)) failed_.request_stop();
 }
 
 Result<formats::FileIndex> LayoutSearch::ask(storage::Store& store, uint64_t file) {
-  formats::FileIndex layout = FB_TRY(format_.index(store, files_.info(file), format_options()));
+  formats::FileIndex layout =
+      FB_TRY(format_.index(store, files_.info(file), options_.format_options()));
   if (layout.access == formats::Access::kBlocks)
     FB_TRY(check_layout(layout, files_.bytes(file)).context(std::string(files_.path(file))));
   return layout;
@@ -72,7 +78,7 @@ void LayoutSearch::find_some() {
     if (first >= files_.count()) return;
     for (uint64_t i = first; i < std::min(first + chunk_files_, files_.count()); ++i) {
       if (failed_.stop_requested() || options_.stop.stop_requested()) return;
-      const auto* known = cache_.find(files_.path(i), files_.bytes(i), files_.mtime_ns(i));
+      const auto* known = cache_.find(files_.info(i), files_.side_key(i));
       if (known != nullptr) {
         keep(i, *known);
         continue;
@@ -111,7 +117,8 @@ Status LayoutSearch::find_all() {
                 files_.count());
   std::sort(bad_files_.begin(), bad_files_.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
-  if (!bad_files_.empty() && !options_.skip_bad_files) return bad_files_.front().second;
+  for (const auto& [file, error] : bad_files_)
+    if (!options_.skip_bad_files || !is_of_file(error)) return error;
   return {};
 }
 

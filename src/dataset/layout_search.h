@@ -29,25 +29,21 @@ class LayoutSearch {
   LayoutSearch(storage::Store& store, const IndexOptions& options, const formats::Format& format,
                const FileTable& files, const IndexCache& cache);
 
-  // Fails with the error of the first file that cannot be indexed, unless skip_bad_files.
+  // Fails with the error of the first file that cannot be indexed, unless skip_bad_files. A machine
+  // that has run out of something fails it in any case.
   Status find_all();
 
   // After find_all().
   SampleTable& samples() { return samples_; }
   // Numbers in samples(); kNoLayout for bad files.
   const std::vector<uint32_t>& layout_of_file() const { return layout_of_file_; }
-  // Sorted by file. Only with skip_bad_files.
+  // Sorted by file.
   const std::vector<std::pair<uint64_t, Error>>& bad_files() const { return bad_files_; }
   uint64_t files_asked() const { return files_asked_.load(); }
   // One file stood for all: no other was asked, none need be.
   bool is_uniform() const { return is_uniform_; }
 
  private:
-  formats::FormatOptions format_options() const {
-    return {.samples_per_file = options_.samples_per_file,
-            .record_bytes = options_.record_bytes,
-            .columns = options_.columns};
-  }
   bool find_uniform();
   int choose_threads();
   Result<formats::FileIndex> ask(storage::Store& store, uint64_t file);

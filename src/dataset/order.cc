@@ -259,4 +259,15 @@ double Order::entropy_of_seed() const {
          log2_factorial(static_cast<double>(options_.sample_count));
 }
 
+uint64_t Order::fingerprint() const {
+  const OrderOptions& of = options_;
+  uint64_t hash = base::derive_seed(static_cast<uint64_t>(of.kind), of.sample_count,
+                                    of.kind == OrderKind::kSequential ? 0 : of.seed);
+  if (of.kind == OrderKind::kSequential) return hash;
+  hash = base::derive_seed(hash, of.change_each_epoch ? 1 : 0);
+  if (of.kind == OrderKind::kFull) return hash;
+  hash = base::derive_seed(hash, shard_samples_, window_shards_);
+  return base::derive_seed(hash, of.shuffle_shards ? 1 : 0, of.shuffle_within ? 1 : 0);
+}
+
 }  // namespace forebay::dataset

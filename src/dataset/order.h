@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "dataset/permutation.h"
+#include "dataset/sample_stream.h"
 #include "forebay/result.h"
 
 namespace forebay::dataset {
@@ -33,27 +34,31 @@ struct OrderOptions {
   bool shuffle_within = true;     // kWindowed: false keeps each shard's samples in order
 };
 
-class Order {
+class Order final : public SampleStream {
  public:
   // kInvalidArgument for windows or shards of 0 samples.
   static Result<Order> make(OrderOptions options);
 
-  uint64_t sample_count() const { return options_.sample_count; }
+  uint64_t sample_count() const override { return options_.sample_count; }
   const OrderOptions& options() const { return options_; }
 
   // The sample at `position` of `epoch`; both below sample_count(). O(1) time expected and memory.
   uint64_t sample_at(uint64_t epoch, uint64_t position) const;
   // The samples at the positions from `first` on: the same, several times as fast for many.
-  void samples_at(uint64_t epoch, uint64_t first, std::span<uint64_t> out) const;
+  void samples_at(uint64_t epoch, uint64_t first, std::span<uint64_t> out) const override;
   // Its inverse: position_of(e, sample_at(e, p)) == p.
   uint64_t position_of(uint64_t epoch, uint64_t sample) const;
 
   // log2(number of orders this kind can produce for this count) / log2(sample_count!), as if keys
   // were unlimited: 0 for sequential, 1 for full. Exact up to lgamma's rounding; 0 for fewer than 2
   // samples.
-  double entropy() const;
+  double entropy() const override;
   // The same, capped by the 64 bits of the seed.
   double entropy_of_seed() const;
+  bool is_mixed() const override {
+    return options_.kind != OrderKind::kSequential && options_.shuffle_within;
+  }
+  uint64_t fingerprint() const override;
 
  private:
   explicit Order(OrderOptions options);

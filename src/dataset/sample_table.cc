@@ -25,6 +25,13 @@ uint64_t hash_extents(uint64_t hash, const std::vector<formats::Extent>& extents
   return mix(hash, extents.size());
 }
 
+uint64_t hash_extents(uint64_t hash, const formats::ExtentList& extents) {
+  hash = mix(mix(hash, extents.size()), extents.stride());
+  const uint64_t count = extents.is_even() ? std::min<uint64_t>(1, extents.size()) : extents.size();
+  for (uint64_t i = 0; i < count; ++i) hash = mix(mix(hash, extents[i].offset), extents[i].length);
+  return hash;
+}
+
 uint64_t hash_of(const formats::FileIndex& index) {
   uint64_t hash = base::derive_seed(static_cast<uint64_t>(index.access), index.sample_count);
   hash = hash_extents(hash, index.extents);
@@ -34,14 +41,8 @@ uint64_t hash_of(const formats::FileIndex& index) {
     hash = mix(hash, static_cast<uint64_t>(index.extent_array->type));
     for (const uint64_t side : index.extent_array->shape) hash = mix(hash, side);
   }
+  if (index.damage) hash = mix(hash, index.damage->offset);
   return mix(hash, std::hash<std::string>()(index.detail));
-}
-
-bool is_same(const std::vector<formats::Extent>& a, const std::vector<formats::Extent>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const formats::Extent& x, const formats::Extent& y) {
-                      return x.offset == y.offset && x.length == y.length;
-                    });
 }
 
 bool is_same(const std::optional<formats::ArrayLayout>& a,
@@ -53,11 +54,12 @@ bool is_same(const std::optional<formats::ArrayLayout>& a,
 
 bool is_same(const formats::FileIndex& a, const formats::FileIndex& b) {
   return a.access == b.access && a.sample_count == b.sample_count && a.detail == b.detail &&
-         is_same(a.extents, b.extents) && is_same(a.extent_array, b.extent_array) &&
+         a.problems == b.problems && a.damage == b.damage && a.extents == b.extents &&
+         is_same(a.extent_array, b.extent_array) &&
          std::equal(a.blocks.begin(), a.blocks.end(), b.blocks.begin(), b.blocks.end(),
                     [](const formats::Block& x, const formats::Block& y) {
                       return x.first_sample == y.first_sample && x.sample_count == y.sample_count &&
-                             is_same(x.extents, y.extents);
+                             x.extents == y.extents;
                     });
 }
 

@@ -28,9 +28,12 @@ class StoreForTest : public storage::Store {
   StoreForTest() { caps.can_sync = caps.can_patch = true; }
 
   storage::Capabilities caps;
+  std::string name = "test:/data";
   uint64_t free = UINT64_MAX;
   std::vector<storage::Skipped> skipped;
-  // Asked before each operation ("create", "append", "patch", "sync", "publish", "remove").
+  std::vector<std::string> folders;  // made by make_folder, in this order
+  // Asked before each operation ("make folder", "create", "append", "patch", "sync", "publish",
+  // "remove").
   std::function<Status(std::string_view operation, const std::string& path)> fault;
   std::map<std::string, File, std::less<>> files;
   std::atomic<int> writers_open = 0, reads = 0, syncs = 0, creates = 0;
@@ -41,11 +44,12 @@ class StoreForTest : public storage::Store {
   }
 
   storage::Capabilities capabilities() const override { return caps; }
-  std::string describe() const override { return "test:/data"; }
+  std::string describe() const override { return name; }
 
   Result<storage::Listing> list(std::string_view prefix) override {
     const base::MutexLock lock(mutex_);
     storage::Listing listing;
+    while (prefix.ends_with('/')) prefix.remove_suffix(1);
     const std::string start = prefix.empty() ? "" : std::string(prefix) + "/";
     for (const auto& entry : files)
       if (entry.first.starts_with(start))
@@ -80,6 +84,11 @@ class StoreForTest : public storage::Store {
     return count;
   }
 
+  Status make_folder(std::string_view path) override {
+    FB_TRY(check("make folder", std::string(path)));
+    folders.emplace_back(path);
+    return {};
+  }
   Result<std::unique_ptr<storage::Writer>> create(std::string_view path) override;
 
   Status remove(std::string_view path) override {

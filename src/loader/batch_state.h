@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "formats/format.h"
 #include "loader/engine.h"
+#include "loader/field_rows.h"
 
 namespace forebay::loader {
 
@@ -45,20 +47,26 @@ struct Target {
 
 struct BatchState {
   uint64_t epoch = 0;
+  uint64_t serial = 0;  // of the request it belongs to
   uint64_t step = 0;
   std::vector<SlotState> slots;
   // Counts down; the thread that reaches 0 owns the batch (acq_rel: it sees every slot's writes).
   std::atomic<uint32_t> remaining{0};
-  bool is_ready = false;  // guarded by the engine's mutex
+  bool is_ready = false;  // guarded by the engine's mutex, as is `bad`
+  std::vector<BadRecord> bad;
   std::vector<LoadedSample> good;
+  std::unique_ptr<FieldRows> rows;  // null when there are no fields
   uint64_t payload_bytes = 0, file_bytes = 0, skipped = 0;
   int64_t ready_ns = 0;
   uint32_t last_slot = 0;
 
-  void reset(uint64_t samples);
-  // Gathers the good samples and applies `on_error`; called by the thread that finished the last
-  // one.
-  void complete(OnError on_error);
+  // `rows_max`: rows of fields that it may have in the end, fillers included.
+  void reset(uint64_t samples, uint64_t rows_max);
+  // Gathers the good samples and applies the error policy; called by the thread that finished the
+  // last one.
+  void complete(const EngineOptions& options);
+  // As Batch has it.
+  Batch::Wait explain_wait(int64_t from_ns, int64_t to_ns) const;
 };
 
 }  // namespace forebay::loader

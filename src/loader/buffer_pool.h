@@ -24,8 +24,9 @@ using BufferRef = std::shared_ptr<const Buffer>;
 
 class BufferPool {
  public:
-  // Keeps at most `idle_bytes_max` of returned buffers for reuse.
-  explicit BufferPool(size_t idle_bytes_max);
+  // Keeps at most `idle_bytes_max` of returned buffers for reuse, and fewer when those and the ones
+  // in use are more than `bytes_max` together.
+  explicit BufferPool(size_t idle_bytes_max, size_t bytes_max = SIZE_MAX);
   ~BufferPool();
 
   // At least `size` bytes, not zeroed. Large buffers ask for huge pages.
@@ -36,6 +37,7 @@ class BufferPool {
 
   size_t bytes_in_use() const;
   size_t bytes_in_use_max() const;
+  size_t bytes_held_max() const;  // in use and idle
 
  private:
   struct Shared;

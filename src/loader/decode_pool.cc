@@ -1,9 +1,12 @@
 #include "loader/decode_pool.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "loader/field_rows.h"
+#include "loader/sample_parts.h"
 #include "loader/together_block.h"
 #include "sys/thread.h"
 #include "trace/recorder.h"
@@ -57,16 +60,20 @@ std::shared_ptr<const DecodedBlock> count_block(std::shared_ptr<const DecodedBlo
 }  // namespace
 
 struct DecodePool::Worker {
-  std::unique_ptr<formats::Reader> reader;
+  std::vector<std::unique_ptr<formats::Reader>> readers;  // by source; made when first needed
   std::unique_ptr<ops::Decoder> decoder;
-  int track = 0;
-  int span_name = 0;
+  std::unique_ptr<ops::Runner> runner;
+  SampleParts parts;
+  std::vector<ops::Field> fields;
+  trace::TrackId track = 0;
+  trace::KeyId bytes_key = 0;
+  trace::NameId span_name = 0;
 };
 
-DecodePool::DecodePool(const dataset::Index& index, const EngineOptions& options, Flow& flow,
+DecodePool::DecodePool(const dataset::Catalog& catalog, const EngineOptions& options, Flow& flow,
                        UnitCache& units, BufferPool& buffers, trace::Recorder* recorder,
                        std::function<void(std::unique_ptr<Fetch>)> done)
-    : index_(index),
+    : catalog_(catalog),
       options_(options),
       flow_(flow),
       units_(units),
@@ -75,7 +82,9 @@ DecodePool::DecodePool(const dataset::Index& index, const EngineOptions& options
       done_(std::move(done)) {}
 
 Status DecodePool::start() {
-  for (int i = 0; i < options_.decode_threads; ++i) {
+  set_active(options_.decode_threads);
+  const int count = std::max(options_.decode_threads, options_.decode_threads_max);
+  for (int i = 0; i < count; ++i) {
     threads_.push_back(
         FB_TRY(sys::start_thread(fmt::format("{}-dec{}", options_.name, i),
                                  [this, i](std::stop_token stop) { run(i, stop); })));
@@ -96,10 +105,27 @@ void DecodePool::push(std::unique_ptr<Fetch> fetch) {
   not_empty_.notify_one();
 }
 
-std::unique_ptr<Fetch> DecodePool::pop(std::stop_token stop) {
+void DecodePool::set_active(int threads) {
+  {
+    base::MutexLock lock(mutex_);
+    active_ = threads;
+  }
+  activated_.notify_all();
+  not_empty_.notify_all();  // those that wait may be too many now
+}
+
+std::unique_ptr<Fetch> DecodePool::pop(int number, const std::stop_token& stop) {
   base::MutexLock lock(mutex_);
-  not_empty_.wait(mutex_, stop, [&]() FB_REQUIRES(mutex_) { return !queue_.empty(); });
-  if (stop.stop_requested() || queue_.empty()) return nullptr;  // what is queued is abandoned
+  for (;;) {
+    // Two places to wait in: a fetch that is pushed must not wake a thread that may not take it.
+    if (number >= active_)
+      activated_.wait(mutex_, stop, [&]() FB_REQUIRES(mutex_) { return number < active_; });
+    else
+      not_empty_.wait(mutex_, stop,
+                      [&]() FB_REQUIRES(mutex_) { return number >= active_ || !queue_.empty(); });
+    if (stop.stop_requested()) return nullptr;  // what is queued is abandoned
+    if (number < active_ && !queue_.empty()) break;
+  }
   std::unique_ptr<Fetch> fetch = std::move(queue_.front());
   queue_.pop_front();
   return fetch;
@@ -107,14 +133,17 @@ std::unique_ptr<Fetch> DecodePool::pop(std::stop_token stop) {
 
 void DecodePool::run(int number, std::stop_token stop) {
   Worker worker;
-  worker.reader = index_.format().make_reader(options_.format);
+  worker.readers.resize(catalog_.source_count());
   worker.decoder = ops::make_decoder(options_.decode);
+  if (options_.fields) worker.runner = options_.fields->make_runner();
   if (recorder_ != nullptr) {
-    worker.track = recorder_->track(fmt::format("{}/decode {}", options_.name, number));
-    worker.span_name = recorder_->name("decode");
+    worker.track = recorder_->track(trace::TrackKind::kThread,
+                                    fmt::format("{} decode", options_.name), number);
+    worker.span_name = recorder_->name("decode", trace::Category::kPrepare);
+    worker.bytes_key = recorder_->key(trace::key::kBytes);
   }
   int64_t at = base::monotonic_clock().now_ns();
-  while (std::unique_ptr<Fetch> fetch = pop(stop)) {
+  while (std::unique_ptr<Fetch> fetch = pop(number, stop)) {
     const int64_t start = base::monotonic_clock().now_ns();
     idle_ns_.fetch_add(start - at, std::memory_order_relaxed);
     decode(worker, *fetch, stop);
@@ -122,7 +151,7 @@ void DecodePool::run(int number, std::stop_token stop) {
     busy_ns_.fetch_add(at - start, std::memory_order_relaxed);
     if (recorder_ != nullptr)
       recorder_->span(worker.track, worker.span_name, start, at,
-                      static_cast<int64_t>(fetch->extent.length));
+                      {{worker.bytes_key, static_cast<int64_t>(fetch->extent.length)}});
     done_(std::move(fetch));
   }
 }
@@ -133,7 +162,7 @@ void DecodePool::decode(Worker& worker, Fetch& fetch, std::stop_token stop) {
     serve(worker, fetch, stop);
     return;
   }
-  const bool needs_decoding = fetch.buffer != nullptr && options_.payload == Payload::kDecode;
+  const bool needs_decoding = fetch.needs_decoding(options_);
   for (const Target& target : fetch.targets) {
     SlotState& slot = target.batch->slots[target.slot];
     if (needs_decoding) {
@@ -144,7 +173,7 @@ void DecodePool::decode(Worker& worker, Fetch& fetch, std::stop_token stop) {
         slot.sample.file = fetch.file;
         slot.is_good = true;
       } else {
-        flow_.record_bad(slot.wanted, index_.path(fetch.file), loaded.error());
+        flow_.record_bad(*target.batch, slot.wanted, catalog_.path(fetch.file), loaded.error());
       }
     } else {
       fill_undecoded(fetch, target);  // here for its preprocess time only
@@ -164,14 +193,47 @@ void DecodePool::preprocess(const Target& target, const std::stop_token& stop) c
 
 Result<LoadedSample> DecodePool::decode_target(Worker& worker, const Fetch& fetch,
                                                const Target& target) {
-  const std::string_view path = index_.path(fetch.file);
-  std::span<const std::byte> bytes = fetch.buffer->span();
+  const std::string_view path = catalog_.path(fetch.file);
+  std::span<const std::byte> bytes;
+  if (fetch.buffer) bytes = fetch.buffer->span();
   if (fetch.access == formats::Access::kExtents)
     bytes = bytes.subspan(target.extent.offset - fetch.extent.offset, target.extent.length);
-  const Record record =
-      FB_TRY(worker.reader->read(path, bytes, index_.file_index(fetch.file), target.sample));
+  formats::Reader& reader = reader_of(worker, fetch.file);
+  const formats::FileIndex& layout = catalog_.file_index(fetch.file);
+  if (worker.runner) {
+    FB_TRY(reader.read_parts(path, bytes, layout, target.sample, worker.parts.parts()));
+    return run_ops(worker, path, target, fetch.file, fetch.buffer, fetch.targets.size());
+  }
+  const Record record = FB_TRY(reader.read(path, bytes, layout, target.sample));
   const bool is_owned = fetch.buffer->holds(record.bytes);
   return load(worker, path, record, is_owned ? fetch.buffer : nullptr);
+}
+
+formats::Reader& DecodePool::reader_of(Worker& worker, uint32_t file) {
+  const uint32_t source = catalog_.source_of(file);
+  std::unique_ptr<formats::Reader>& reader = worker.readers[source];
+  if (!reader) {
+    const dataset::CatalogSource& from = catalog_.source(source);
+    reader = from.index->format().make_reader(from.options);
+  }
+  return *reader;
+}
+
+Result<LoadedSample> DecodePool::run_ops(Worker& worker, std::string_view path,
+                                         const Target& target, uint32_t file, const BufferRef& read,
+                                         size_t samples) {
+  const uint64_t sample = target.batch->slots[target.slot].wanted;
+  FieldRows& rows = *target.batch->rows;
+  worker.parts.complete(catalog_, sample, file);
+  RowDestination row(rows, target.slot);
+  const Status done = worker.runner->run({options_.fields->seed, target.batch->epoch, sample}, path,
+                                         worker.parts.parts(), row, worker.fields);
+  Result<uint64_t> put =
+      done.ok() ? rows.put(target.slot, path, worker.fields, read, samples) : done.error();
+  worker.runner->rest();
+  LoadedSample loaded;
+  loaded.payload_bytes = FB_TRY(std::move(put));
+  return loaded;
 }
 
 Result<LoadedSample> DecodePool::load(Worker& worker, std::string_view path, const Record& record,
@@ -209,13 +271,15 @@ Result<LoadedSample> DecodePool::keep(Worker& worker, std::string_view path, con
 
 Result<std::shared_ptr<const DecodedBlock>> DecodePool::decode_block(Worker& worker,
                                                                      const Fetch& fetch) {
-  const std::string_view path = index_.path(fetch.file);
-  const formats::FileIndex& layout = index_.file_index(fetch.file);
+  const std::string_view path = catalog_.path(fetch.file);
+  const formats::FileIndex& layout = catalog_.file_index(fetch.file);
   if (fetch.access == formats::Access::kTogether)
-    return decode_together(*worker.reader, path, fetch.buffer, layout);
+    return decode_together(reader_of(worker, fetch.file), path, fetch.buffer, layout,
+                           worker.runner != nullptr);
   const std::span<const std::byte> bytes =
       fetch.buffer ? fetch.buffer->span() : std::span<std::byte>();
-  return worker.reader->decode_block(path, bytes, layout, layout.blocks[fetch.unit->block]);
+  return reader_of(worker, fetch.file)
+      .decode_block(path, bytes, layout, layout.blocks[fetch.unit->block]);
 }
 
 void DecodePool::decode_unit(Worker& worker, Fetch& fetch) {
@@ -247,7 +311,7 @@ void DecodePool::decode_unit(Worker& worker, Fetch& fetch) {
 // one by one.
 bool DecodePool::measure(Worker& worker, const Unit& unit, const DecodedBlock& block,
                          UnitContent& content) {
-  const std::string_view path = index_.path(unit.file);
+  const std::string_view path = catalog_.path(unit.file);
   std::vector<uint64_t> sizes;
   sizes.reserve(unit.sample_count);
   bool is_even = true;
@@ -305,9 +369,9 @@ void DecodePool::share_out(Fetch& fetch) {
 
 void DecodePool::serve_target(Worker& worker, const Unit& unit, const Target& target) {
   SlotState& slot = target.batch->slots[target.slot];
-  const std::string_view path = index_.path(unit.file);
+  const std::string_view path = catalog_.path(unit.file);
   if (const Error* cause = bad_cause(unit, target.sample)) {
-    flow_.record_bad(slot.wanted, path, *cause);
+    flow_.record_bad(*target.batch, slot.wanted, path, *cause);
     return;
   }
   if (!unit.content.block) {
@@ -315,11 +379,15 @@ void DecodePool::serve_target(Worker& worker, const Unit& unit, const Target& ta
     return;
   }
   Result<LoadedSample> loaded = [&]() -> Result<LoadedSample> {
+    if (worker.runner) {
+      FB_TRY(unit.content.block->parts_at(target.sample, worker.parts.parts()));
+      return run_ops(worker, path, target, unit.file, nullptr, 1);
+    }
     const Record record = FB_TRY(unit.content.block->at(target.sample));
     return load(worker, path, record, unit.content.block);
   }();
   if (!loaded.ok()) {
-    flow_.record_bad(slot.wanted, path, loaded.error());
+    flow_.record_bad(*target.batch, slot.wanted, path, loaded.error());
     return;
   }
   slot.sample = std::move(loaded).take();

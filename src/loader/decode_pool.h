@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "dataset/index.h"
+#include "dataset/catalog.h"
 #include "loader/fetch.h"
 #include "loader/flow.h"
 #include "loader/options.h"
@@ -29,13 +29,16 @@ namespace forebay::loader {
 class DecodePool {
  public:
   // `done` gets each fetch back once all its targets are finished, on a decode thread.
-  DecodePool(const dataset::Index& index, const EngineOptions& options, Flow& flow,
+  DecodePool(const dataset::Catalog& catalog, const EngineOptions& options, Flow& flow,
              UnitCache& units, BufferPool& buffers, trace::Recorder* recorder,
              std::function<void(std::unique_ptr<Fetch>)> done);
   ~DecodePool();
 
   // kResourceExhausted when the system has no threads left. Once.
   Status start();
+
+  // Threads that decode from now on, of those that there are; the others wait.
+  void set_active(int threads);
 
   void push(std::unique_ptr<Fetch> fetch);
 
@@ -45,10 +48,15 @@ class DecodePool {
  private:
   struct Worker;
   void run(int number, std::stop_token stop);
-  std::unique_ptr<Fetch> pop(std::stop_token stop);
+  std::unique_ptr<Fetch> pop(int number, const std::stop_token& stop);
+  formats::Reader& reader_of(Worker& worker, uint32_t file);
   void decode(Worker& worker, Fetch& fetch, std::stop_token stop);
   void preprocess(const Target& target, const std::stop_token& stop) const;
   Result<LoadedSample> decode_target(Worker& worker, const Fetch& fetch, const Target& target);
+  // Runs the ops over the worker's parts: the row of `target` becomes what comes of them. `read`
+  // holds the parts of so many samples, or is null.
+  Result<LoadedSample> run_ops(Worker& worker, std::string_view path, const Target& target,
+                               uint32_t file, const BufferRef& read, size_t samples);
   Result<LoadedSample> load(Worker& worker, std::string_view path, const formats::Record& record,
                             const std::shared_ptr<const void>& owner);
   Result<LoadedSample> keep(Worker& worker, std::string_view path, const formats::Record& record,
@@ -64,7 +72,7 @@ class DecodePool {
   void serve_target(Worker& worker, const Unit& unit, const Target& target);
   void share_out(Fetch& fetch);
 
-  const dataset::Index& index_;
+  const dataset::Catalog& catalog_;
   const EngineOptions& options_;
   Flow& flow_;
   UnitCache& units_;
@@ -72,7 +80,8 @@ class DecodePool {
   trace::Recorder* const recorder_;
   const std::function<void(std::unique_ptr<Fetch>)> done_;
   base::Mutex mutex_;
-  base::CondVar not_empty_;
+  base::CondVar not_empty_, activated_;
+  int active_ FB_GUARDED_BY(mutex_) = 0;
   std::deque<std::unique_ptr<Fetch>> queue_ FB_GUARDED_BY(mutex_);
   // Relaxed: figures only.
   std::atomic<int64_t> busy_ns_{0}, idle_ns_{0};

@@ -1,9 +1,11 @@
 // The engine: turns an order into batches. Reads run in the store, decoding in a pool, and one
 // thread issues work within the bounds.
 //
-//   Order --positions--> issue --extents--> ReadQueue --bytes--> decode pool --> batch --> next()
+//   SampleStream --positions--> issue --extents--> ReadQueue --bytes--> decode pool --> batch -->
+//   next()
 //
-// One consumer thread. Store, Index and Recorder must outlive the engine; batches must not.
+// One consumer thread. Store, Index, Catalog, SampleStream and Recorder must outlive the engine;
+// batches must not.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <span>
 #include <stop_token>
 
+#include "dataset/catalog.h"
 #include "dataset/index.h"
 #include "dataset/order.h"
 #include "forebay/result.h"
@@ -37,6 +40,7 @@ struct LoadedSample {
 };
 
 struct BatchState;
+class FieldRows;
 
 // Samples of one step. Gives its slot back to the engine when it goes.
 class Batch {
@@ -52,6 +56,8 @@ class Batch {
   uint64_t payload_bytes() const;
   uint64_t file_bytes() const;
   int64_t ready_ns() const;  // monotonic: when the last sample was there
+  // Null without EngineOptions::fields. Rows beyond samples() are zeros (Tail::kPad).
+  const FieldRows* fields() const;
 
   struct Wait {
     int64_t fetch_ns = 0, decode_ns = 0;
@@ -70,8 +76,13 @@ class Engine {
  public:
   // kInvalidArgument when the data set has no samples or options are out of range.
   static Result<std::unique_ptr<Engine>> open(storage::Store& store, const dataset::Index& index,
-                                              const dataset::Order& order, EngineOptions options,
-                                              trace::Recorder* recorder);
+                                              const dataset::SampleStream& stream,
+                                              EngineOptions options, trace::Recorder* recorder);
+  // Several data sets as one; of `options`, the catalog's sources have their own `format`.
+  static Result<std::unique_ptr<Engine>> open(storage::Store& store,
+                                              std::shared_ptr<const dataset::Catalog> catalog,
+                                              const dataset::SampleStream& stream,
+                                              EngineOptions options, trace::Recorder* recorder);
   ~Engine();  // abandons what is in flight
 
   const Stripe& stripe() const;
@@ -80,12 +91,17 @@ class Engine {
   // on; what is left of an earlier epoch is abandoned. Steps count from 0 there, and steps beyond
   // the epoch's end do not exist. With a first_position that is a whole number of steps of any
   // earlier world size and batch size, the rest of that epoch is exactly what remains.
+  // What was announced and follows the end of the epoch before goes on instead.
   void begin_epoch(uint64_t epoch, uint64_t first_position, uint64_t steps);
+  // The epoch that will begin next: its reads start once those of the present one have been issued.
+  void announce_epoch(uint64_t epoch, uint64_t first_position, uint64_t steps);
 
   // The next batch, nothing at the epoch's end, or the error that ended the flow (for good: later
   // calls return it again). kCancelled on stop; kResourceExhausted when the caller still holds
   // every batch there is (prefetch_batches + 1).
   Result<std::optional<Batch>> next(std::stop_token stop);
+
+  bool has_failed() const;  // an error has ended the flow
 
   EngineStats stats() const;  // since the engine was opened
 

@@ -9,6 +9,7 @@
 #include "formats/format.h"
 #include "loader/batch_state.h"
 #include "loader/buffer_pool.h"
+#include "loader/options.h"
 #include "loader/unit.h"
 
 namespace forebay::loader {
@@ -21,7 +22,8 @@ struct Fetch {
   std::vector<Target> targets;
   std::shared_ptr<Unit> unit;  // kBlocks and kTogether
   bool decodes = false;        // the bytes of `unit` have to be decoded first
-  BufferRef buffer;            // null: bytes are dropped
+  BufferRef buffer;            // null: bytes are dropped, or go to `rows`
+  std::byte* rows = nullptr;   // of the targets' batches: the bytes are these rows as they are
   std::unique_ptr<formats::StreamCheck> check;
   bool must_keep = false;  // the check could not be done in passing: read again into a buffer
   bool is_from_memory = false;
@@ -34,6 +36,11 @@ struct Fetch {
   double visited_share = 0;
   uint64_t window_bytes = 0;   // held in the window until decoded
   uint64_t payload_bytes = 0;  // of all targets, where no decoder will tell
+
+  // A decode thread has to look at it. Ops see empty records too: they have a key at least.
+  bool needs_decoding(const EngineOptions& options) const {
+    return options.payload == Payload::kDecode && (buffer != nullptr || options.fields != nullptr);
+  }
 };
 
 // The sample of `target` as its bytes lie in the file; without a buffer only their number is known.

@@ -11,9 +11,15 @@
 
 namespace forebay::loader {
 
-Landing::Landing(const dataset::Index& index, const EngineOptions& options, Flow& flow,
-                 UnitCache& units, std::function<void(std::unique_ptr<Fetch>)> release)
-    : index_(index), options_(options), flow_(flow), units_(units), release_(std::move(release)) {}
+Landing::Landing(const dataset::Catalog& catalog, const EngineOptions& options, Flow& flow,
+                 UnitCache& units, PlainRows& plain,
+                 std::function<void(std::unique_ptr<Fetch>)> release)
+    : catalog_(catalog),
+      options_(options),
+      flow_(flow),
+      units_(units),
+      plain_(plain),
+      release_(std::move(release)) {}
 
 void Landing::note_landed(Fetch& fetch) {
   const int64_t busy = std::max<int64_t>(1, fetch.landed_ns - fetch.started_ns);
@@ -32,14 +38,18 @@ void Landing::note_landed(Fetch& fetch) {
   fetch.payload_bytes = fetch.extent.length;
 }
 
+void Landing::finish_rows(const Fetch& fetch) {
+  plain_.complete(fetch);
+  flow_.finish(fetch.targets, fetch.landed_ns);
+}
+
 void Landing::pass_on(std::unique_ptr<Fetch> fetch) {
   keep_in_memory(*fetch);
   if (fetch->unit) {
     pass_on_unit(std::move(fetch));
     return;
   }
-  const bool needs_decoding = fetch->buffer != nullptr && options_.payload == Payload::kDecode;
-  if (needs_decoding || options_.preprocess_ns) {
+  if (fetch->needs_decoding(options_) || options_.preprocess_ns) {
     pool_->push(std::move(fetch));
     return;
   }
@@ -124,7 +134,8 @@ void Landing::finish_without_decoding(const Fetch& fetch) {
     if (!fetch.unit) {
       fill_undecoded(fetch, target);
     } else if (const Error* cause = bad_cause(*fetch.unit, target.sample)) {
-      flow_.record_bad(target.batch->slots[target.slot].wanted, index_.path(fetch.file), *cause);
+      flow_.record_bad(*target.batch, target.batch->slots[target.slot].wanted,
+                       catalog_.path(fetch.file), *cause);
     } else {
       fill_from_facts(*fetch.unit, target);
     }
@@ -143,7 +154,7 @@ void Landing::fail_targets(const Fetch& fetch, const Error& error) {
   for (const Target& target : fetch.targets) {
     SlotState& state = target.batch->slots[target.slot];
     state.landed_ns = now;
-    flow_.record_bad(state.wanted, index_.path(fetch.file), error);
+    flow_.record_bad(*target.batch, state.wanted, catalog_.path(fetch.file), error);
     flow_.finish(target.batch, target.slot, now);
   }
 }

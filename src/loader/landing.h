@@ -10,11 +10,12 @@
 #include <memory>
 
 #include "base/error.h"
-#include "dataset/index.h"
+#include "dataset/catalog.h"
 #include "loader/decode_pool.h"
 #include "loader/fetch.h"
 #include "loader/flow.h"
 #include "loader/options.h"
+#include "loader/plain_rows.h"
 #include "loader/unit.h"
 
 namespace forebay::loader {
@@ -22,14 +23,16 @@ namespace forebay::loader {
 class Landing {
  public:
   // `release` gets each fetch that no decode thread will see, once its targets are finished.
-  Landing(const dataset::Index& index, const EngineOptions& options, Flow& flow, UnitCache& units,
-          std::function<void(std::unique_ptr<Fetch>)> release);
+  Landing(const dataset::Catalog& catalog, const EngineOptions& options, Flow& flow,
+          UnitCache& units, PlainRows& plain, std::function<void(std::unique_ptr<Fetch>)> release);
 
   // `pool` gets what needs decoding; call once before anything lands.
   void start(DecodePool& pool) { pool_ = &pool; }
 
   // All bytes of `fetch` were read: its slots say when, and how many.
   void note_landed(Fetch& fetch);
+  // They are rows of their batches: nothing is left to do.
+  void finish_rows(const Fetch& fetch);
   // They are good, as far as a check in passing could tell: passes them on.
   void pass_on(std::unique_ptr<Fetch> fetch);
   // The `late` targets of a unit that is being decoded, or was of late.
@@ -44,10 +47,11 @@ class Landing {
   void pass_on_unit(std::unique_ptr<Fetch> fetch);
   void finish_without_decoding(const Fetch& fetch);
 
-  const dataset::Index& index_;
+  const dataset::Catalog& catalog_;
   const EngineOptions& options_;
   Flow& flow_;
   UnitCache& units_;
+  PlainRows& plain_;
   const std::function<void(std::unique_ptr<Fetch>)> release_;
   DecodePool* pool_ = nullptr;
   // Relaxed: figures only.

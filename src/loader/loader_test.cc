@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -14,7 +15,9 @@
 #include <set>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/random.h"
+#include "base/sanitizer.h"
 #include "loader/buffer_pool.h"
 #include "loader/engine.h"
 #include "loader/sample_cache.h"
@@ -446,6 +449,51 @@ TEST(Engine, StopReleasesAWaitingConsumer) {
   EXPECT_EQ(batch.error().code, ErrorCode::kCancelled);
 }
 
+TEST(Engine, ManyShortWaitsStallAsOneLongWaitDoes) {
+  Data data("raw", 4);
+  data.slow_down(60'000);
+  const dataset::Order order = data.order();
+  EngineOptions options;
+  options.stall_limit_ns = 100'000'000;
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  engine->begin_epoch(0, 0, UINT64_MAX);
+  for (int turn = 0; turn < 1000; ++turn) {
+    std::stop_source stop;
+    std::jthread stopper([&] {
+      base::monotonic_clock().sleep_until_ns(base::monotonic_clock().now_ns() + 5'000'000, {});
+      stop.request_stop();
+    });
+    const auto batch = engine->next(stop.get_token());
+    ASSERT_FALSE(batch.ok());
+    if (batch.error().code == ErrorCode::kCancelled) continue;
+    EXPECT_THAT(batch.error().message, HasSubstr("no batch for"));
+    return;
+  }
+  FAIL() << "a thousand waits of 5 ms, and no stall";
+}
+
+TEST(Engine, ManyShortWaitsAreExplainedAsOneLongWaitIs) {
+  Data data("raw", 4);
+  data.slow_down(200);
+  const dataset::Order order = data.order();
+  EngineOptions options;
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  engine->begin_epoch(0, 0, UINT64_MAX);
+  for (int stopped = 0;; ++stopped) {
+    std::stop_source stop;
+    std::jthread stopper([&] {
+      base::monotonic_clock().sleep_until_ns(base::monotonic_clock().now_ns() + 10'000'000, {});
+      stop.request_stop();
+    });
+    const auto batch = engine->next(stop.get_token());
+    if (!batch.ok()) continue;
+    ASSERT_GT(stopped, 3);
+    break;
+  }
+  const EngineStats stats = engine->stats();
+  EXPECT_GT(stats.wait_fetch_ns, stats.consumer_wait_ns / 2);
+}
+
 TEST(Engine, AStalledReadIsAnErrorThatNamesTheFile) {
   Data data("raw", 4);
   data.slow_down(60'000);
@@ -469,6 +517,20 @@ TEST(Engine, WindowBoundsWhatIsReadAhead) {
   EXPECT_EQ(drain(*engine).size(), 60u);
   // One 4 KiB page per small file in flight, and one more that was being handed over.
   EXPECT_LE(engine->stats().buffer_bytes_max, 64u * 1024);
+}
+
+// Such files are checked in passing from the first batch on, while no check has passed yet.
+TEST(Engine, FilesLargerThanTheWindowAreNotHeldToBeChecked) {
+  Data data("npz", 12);
+  const dataset::Order order = data.order();
+  EngineOptions options;
+  options.batch_size = 4;
+  options.fetch_depth = 4;
+  options.window_bytes = 512;  // a file has more than 600 bytes
+  auto engine = std::move(Engine::open(*data.store, *data.index, order, options, nullptr)).value();
+  EXPECT_EQ(drain(*engine).size(), 12u);
+  EXPECT_EQ(engine->stats().reads, 12u);
+  EXPECT_EQ(engine->stats().buffer_bytes_max, 0u);
 }
 
 TEST(Engine, ARecordLargerThanMemoryAllowsIsABadRecord) {
@@ -549,6 +611,54 @@ TEST(BufferPool, ReusesBuffersAndOutlivesItself) {
   kept->data[0] = std::byte{1};
 }
 
+// What is kept holds what was written to it; what was given up does not.
+TEST(BufferPool, SizesOfATimeThatIsOverGiveWayToThoseInDemand) {
+  if (base::kHasAddressSanitizer) GTEST_SKIP() << "malloc() writes to what it is given back";
+  BufferPool pool(1 << 20);
+  const auto hold = [&](size_t bytes) {
+    std::vector<BufferRef> out;
+    for (size_t at = 0; at < (1 << 20); at += bytes) out.push_back(pool.acquire(bytes));
+    return out;
+  };
+  hold(64 << 10);
+  for (const BufferRef& buffer : hold(128 << 10)) buffer->data[0] = std::byte{42};
+  for (const BufferRef& buffer : hold(128 << 10)) EXPECT_EQ(buffer->data[0], std::byte{42});
+  for (const BufferRef& buffer : hold(64 << 10)) EXPECT_EQ(buffer->data[0], std::byte{0});
+  EXPECT_EQ(pool.bytes_in_use(), 0u);
+  EXPECT_LE(pool.bytes_held_max(), size_t{2} << 20);
+}
+
+uint64_t resident_bytes() {
+  uint64_t all = 0, resident = 0;
+  std::ifstream("/proc/self/statm") >> all >> resident;
+  return resident * 4096;
+}
+
+// An allocator keeps some of what each thread has freed: the pool's bound would be several times as
+// much for the system.
+TEST(BufferPool, WhatItDoesNotKeepIsTheSystemsAgain) {
+  const uint64_t before = resident_bytes();
+  BufferPool pool(0);
+  // Small things that live on lie between, as they do in a program.
+  std::array<std::vector<std::unique_ptr<char[]>>, 6> small;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::jthread> threads;
+    for (auto& mine : small)
+      threads.emplace_back([&pool, &mine] {
+        std::vector<BufferRef> buffers;
+        for (size_t size = 6 << 20; size > 1 << 20; size -= 700'000) {
+          buffers.push_back(pool.acquire(size));
+          std::fill_n(buffers.back()->data, size, std::byte{1});
+          mine.push_back(std::make_unique<char[]>(5000));
+        }
+      });
+  }
+  EXPECT_EQ(pool.bytes_in_use(), 0u);
+  if (!base::kIsSanitized) {
+    EXPECT_LT(resident_bytes(), before + (8 << 20));
+  }
+}
+
 // --- the public face ---
 
 class LoaderOnFiles : public testing::Test {
@@ -557,7 +667,7 @@ class LoaderOnFiles : public testing::Test {
     auto store = std::move(storage::open_store("local", folder_)).value();
     for (int i = 0; i < 13; ++i) {
       formats::FileSpec file{.path = fmt::format("class{}/{:02}.npy", i % 3, i),
-                             .rows = 4 + static_cast<uint64_t>(i),
+                             .rows = 4,
                              .columns = 5,
                              .seed = static_cast<uint64_t>(i)};
       auto writer = std::move(store->create(file.path)).value();
@@ -643,7 +753,9 @@ TEST_F(LoaderOnFiles, AnotherBatchAndWorldSizeGetExactlyTheRest) {
 }
 
 TEST_F(LoaderOnFiles, HoldingEveryBatchIsAnErrorNotAHang) {
-  auto loader = std::move(Loader::open(options())).value();
+  LoaderOptions fixed = options();
+  fixed.fetch_depth = 4;  // a tuned loader may have more under way
+  auto loader = std::move(Loader::open(fixed)).value();
   std::vector<forebay::Batch> held;
   for (int i = 0; i < 3; ++i) held.push_back(*std::move(loader->next()).value());
   const auto more = loader->next();

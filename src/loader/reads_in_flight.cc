@@ -7,9 +7,14 @@
 
 namespace forebay::loader {
 
-ReadsInFlight::ReadsInFlight(const dataset::Index& index, uint64_t coalesce_bytes,
-                             std::unique_ptr<storage::ReadQueue> queue)
-    : index_(index), coalesce_bytes_(coalesce_bytes), queue_(std::move(queue)) {}
+ReadsInFlight::ReadsInFlight(const dataset::Catalog& catalog, uint64_t coalesce_bytes,
+                             bool in_order, std::unique_ptr<storage::ReadQueue> queue,
+                             ReadTrace trace)
+    : catalog_(catalog),
+      coalesce_bytes_(coalesce_bytes),
+      are_in_order_(in_order),
+      trace_(std::move(trace)),
+      queue_(std::move(queue)) {}
 
 ReadsInFlight::~ReadsInFlight() {
   queue_.reset();
@@ -32,14 +37,15 @@ std::unique_ptr<Fetch> ReadsInFlight::add(std::unique_ptr<Fetch> fetch) {
 
 void ReadsInFlight::plan(Fetch& fetch) {
   storage::Read read;
-  read.path = index_.path(fetch.file);
+  read.path = catalog_.path(fetch.file);
   read.visitor = fetch.check.get();
   read.tag = fetch.id;
-  read.destination = fetch.buffer ? fetch.buffer->data : nullptr;
+  read.destination = fetch.buffer ? fetch.buffer->data : fetch.rows;
   const bool is_whole =
       fetch.access == formats::Access::kWholeFile || fetch.access == formats::Access::kTogether;
   read.to_end = is_whole;
   read.keep_open = !is_whole;
+  read.in_order = are_in_order_;
   if (fetch.access == formats::Access::kBlocks) return plan_block(fetch, read);
   read.offset = fetch.extent.offset;
   read.length = fetch.extent.length;
@@ -59,7 +65,7 @@ void ReadsInFlight::plan_block(Fetch& fetch, storage::Read read) {
     if (read.destination != nullptr) read.destination += read.length;
   };
   for (const formats::Extent& extent :
-       index_.file_index(fetch.file).blocks[fetch.unit->block].extents) {
+       catalog_.file_index(fetch.file).blocks[fetch.unit->block].extents) {
     const bool touches = read.length > 0 && extent.offset == read.offset + read.length &&
                          read.length + extent.length <= coalesce_bytes_;
     if (touches) {
@@ -81,15 +87,16 @@ void ReadsInFlight::submit() {
 
 void ReadsInFlight::reap(const std::stop_token& stop,
                          const std::function<void(std::unique_ptr<Fetch>)>& ended) {
-  const size_t count = queue_->reap(done_, stop);
-  for (size_t i = 0; i < count; ++i)
+  const size_t done = queue_->reap(done_, stop);
+  count(std::span(done_).first(done));
+  for (size_t i = 0; i < done; ++i)
     if (std::unique_ptr<Fetch> fetch = end_one(done_[i])) ended(std::move(fetch));
 }
 
 std::unique_ptr<Fetch> ReadsInFlight::end_one(const storage::Completion& completion) {
   FB_CHECK(fetches_[completion.tag] != nullptr);
   Fetch& fetch = *fetches_[completion.tag];
-  count(completion);
+  trace_.add(catalog_, fetch.file, completion);
   fetch.started_ns = std::min(fetch.started_ns, completion.started_ns);
   fetch.landed_ns = std::max(fetch.landed_ns, completion.ended_ns);
   fetch.visit_ns += completion.visit_ns;
@@ -100,15 +107,17 @@ std::unique_ptr<Fetch> ReadsInFlight::end_one(const storage::Completion& complet
   return std::move(fetches_[completion.tag]);
 }
 
-void ReadsInFlight::count(const storage::Completion& completion) {
+void ReadsInFlight::count(std::span<const storage::Completion> completions) {
   base::MutexLock lock(stats_mutex_);
-  ++stats_.reads;
-  stats_.retries += static_cast<uint64_t>(completion.retries);
-  stats_.file_bytes += completion.bytes;
-  const int64_t busy = completion.ended_ns - completion.started_ns;
-  stats_.fetch_busy_ns += busy - completion.visit_ns;
-  stats_.decode_busy_ns += completion.visit_ns;
-  read_ns_.record(static_cast<uint64_t>(std::max<int64_t>(0, busy)));
+  stats_.reads += completions.size();
+  for (const storage::Completion& completion : completions) {
+    stats_.retries += static_cast<uint64_t>(completion.retries);
+    stats_.file_bytes += completion.bytes;
+    const int64_t busy = completion.ended_ns - completion.started_ns;
+    stats_.fetch_busy_ns += busy - completion.visit_ns;
+    stats_.decode_busy_ns += completion.visit_ns;
+    read_ns_.record(static_cast<uint64_t>(std::max<int64_t>(0, busy)));
+  }
 }
 
 void ReadsInFlight::wake() {

@@ -9,13 +9,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <vector>
 
 #include "base/mutex.h"
-#include "dataset/index.h"
+#include "dataset/catalog.h"
 #include "loader/fetch.h"
 #include "loader/options.h"
+#include "loader/read_trace.h"
 #include "storage/store.h"
 #include "trace/histogram.h"
 
@@ -23,9 +25,10 @@ namespace forebay::loader {
 
 class ReadsInFlight {
  public:
-  // Neighbours of a block become one read of at most `coalesce_bytes`.
-  ReadsInFlight(const dataset::Index& index, uint64_t coalesce_bytes,
-                std::unique_ptr<storage::ReadQueue> queue);
+  // Neighbours of a block become one read of at most `coalesce_bytes`. `in_order`: files are read
+  // from front to back.
+  ReadsInFlight(const dataset::Catalog& catalog, uint64_t coalesce_bytes, bool in_order,
+                std::unique_ptr<storage::ReadQueue> queue, ReadTrace trace);
   ~ReadsInFlight();  // waits for reads in flight
   ReadsInFlight(const ReadsInFlight&) = delete;
   ReadsInFlight& operator=(const ReadsInFlight&) = delete;
@@ -36,6 +39,9 @@ class ReadsInFlight {
   void submit();
 
   bool is_empty() const { return count_ == 0; }
+  size_t count() const { return count_; }  // fetches under way
+  // As the store's queue has it.
+  int set_depth(int depth) { return queue_->set_depth(depth); }
   // Waits for completions and gives `ended` the fetches that have no read left; `failure` of those
   // is that of their first read that failed. Returns early after a wake() or a stop.
   void reap(const std::stop_token& stop, const std::function<void(std::unique_ptr<Fetch>)>& ended);
@@ -51,10 +57,12 @@ class ReadsInFlight {
   void plan_block(Fetch& fetch, storage::Read read);
   // Null while other reads of its fetch are under way.
   std::unique_ptr<Fetch> end_one(const storage::Completion& completion);
-  void count(const storage::Completion& completion);
+  void count(std::span<const storage::Completion> completions);
 
-  const dataset::Index& index_;
+  const dataset::Catalog& catalog_;
   const uint64_t coalesce_bytes_;
+  const bool are_in_order_;
+  ReadTrace trace_;
   std::vector<std::unique_ptr<Fetch>> fetches_;  // by id
   std::vector<uint32_t> free_ids_;
   size_t count_ = 0;

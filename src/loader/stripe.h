@@ -13,6 +13,7 @@ enum class Tail {
   kDrop,  // only whole steps; what is left over is not visited
   kEven,  // one more, smaller step when every rank gets at least one sample of it
   kAll,   // every sample once; ranks may differ by one batch (evaluation without barriers)
+  kPad,  // every sample once, the same number of steps for all; the last may lack samples, even all
 };
 
 struct Stripe {
@@ -22,11 +23,15 @@ struct Stripe {
   uint64_t world_size = 1;
   Tail tail = Tail::kDrop;
 
+  bool operator==(const Stripe&) const = default;
   uint64_t step_samples() const { return batch_size * world_size; }
   uint64_t whole_steps() const { return sample_count / step_samples(); }
   uint64_t left_over() const { return sample_count % step_samples(); }
 
-  uint64_t steps(uint64_t rank) const { return whole_steps() + (tail_samples(rank) > 0 ? 1 : 0); }
+  uint64_t steps(uint64_t rank) const {
+    const bool has_last = tail == Tail::kPad ? left_over() > 0 : tail_samples(rank) > 0;
+    return whole_steps() + (has_last ? 1 : 0);
+  }
   uint64_t batch_samples(uint64_t step, uint64_t rank) const {
     return step < whole_steps() ? batch_size : tail_samples(rank);
   }
@@ -38,7 +43,8 @@ struct Stripe {
 
  private:
   bool has_tail() const {
-    return tail == Tail::kAll || (tail == Tail::kEven && left_over() >= world_size);
+    return tail == Tail::kAll || tail == Tail::kPad ||
+           (tail == Tail::kEven && left_over() >= world_size);
   }
   uint64_t tail_samples(uint64_t rank) const {
     if (!has_tail()) return 0;
