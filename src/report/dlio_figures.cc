@@ -70,12 +70,31 @@ DlioFigures dlio_figures(const RunResult& result) {
   figures.eval_samples_per_second = dlio_spread(eval_rate);
   figures.eval_mib_per_second = dlio_spread(eval_rate, figures.record_mib);
   figures.eval_meets = meets(figures.eval_au_percent, workload.metric.au);
-  std::vector<double> rates;
-  for (const emulate::CheckpointRecord& save : result.checkpoints)
-    rates.push_back(static_cast<double>(save.bytes) / (1024 * kMebi) / save.seconds);
-  figures.save_gib_per_second = dlio_spread(emulate::spread_of(rates, "none was saved"));
-  figures.save_seconds = dlio_spread(result.checkpoint_seconds);
+  // What was measured stays; a run that was stopped, failed or lost samples has not passed.
+  if (result.is_interrupted || !result.error.empty() ||
+      result.verdict.outcome == emulate::Verdict::Outcome::kIncomplete)
+    figures.train_meets = figures.eval_meets = false;
+  const auto add = [](const std::vector<emulate::CheckpointRecord>& records, DlioSpread& rate,
+                      DlioSpread& seconds) {
+    std::vector<double> rates, times;
+    for (const emulate::CheckpointRecord& record : records) {
+      rates.push_back(dlio_checkpoint_rate(record, 0));
+      times.push_back(dlio_checkpoint_seconds(record, 0));
+    }
+    rate = dlio_spread(emulate::spread_of(rates, "there was none"));
+    seconds = dlio_spread(emulate::spread_of(times, "there was none"));
+  };
+  add(result.checkpoints, figures.save_gib_per_second, figures.save_seconds);
+  add(result.restores, figures.load_gib_per_second, figures.load_seconds);
   return figures;
+}
+
+double dlio_checkpoint_seconds(const emulate::CheckpointRecord& record, size_t rank) {
+  return rank < record.ranks.size() ? record.ranks[rank].seconds : record.seconds;
+}
+
+double dlio_checkpoint_rate(const emulate::CheckpointRecord& record, size_t rank) {
+  return static_cast<double>(record.bytes) / (1024 * kMebi) / dlio_checkpoint_seconds(record, rank);
 }
 
 }  // namespace forebay::report

@@ -23,9 +23,15 @@ struct DlioFigures {
   std::vector<std::optional<double>> train_au, train_rate, eval_au, eval_rate;
   DlioSpread train_au_percent, train_samples_per_second, train_mib_per_second;
   DlioSpread eval_au_percent, eval_samples_per_second, eval_mib_per_second;
-  std::optional<bool> train_meets, eval_meets;  // metric.au
-  DlioSpread save_gib_per_second, save_seconds;
+  std::optional<bool> train_meets, eval_meets;   // metric.au
+  DlioSpread save_gib_per_second, save_seconds;  // by the times of rank 0, as there
+  DlioSpread load_gib_per_second, load_seconds;
 };
+
+// Of one rank, as it times a save or restore; those of DLIO's reports are rank 0's.
+double dlio_checkpoint_seconds(const emulate::CheckpointRecord& record, size_t rank);
+// Of all ranks' bytes, in its "GB".
+double dlio_checkpoint_rate(const emulate::CheckpointRecord& record, size_t rank);
 
 DlioFigures dlio_figures(const emulate::RunResult& result);
 

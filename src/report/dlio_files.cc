@@ -125,8 +125,13 @@ Json metric(const RunResult& result) {
   if (!result.checkpoints.empty()) {
     add("save_checkpoint_io", figures.save_gib_per_second, "GB_per_second");
     add("save_checkpoint_duration", figures.save_seconds, "seconds");
-    json["checkpoint_size_GB"] = static_cast<double>(result.checkpoints[0].bytes) / (1024 * kMebi);
   }
+  if (!result.restores.empty()) {
+    add("load_checkpoint_io", figures.load_gib_per_second, "GB_per_second");
+    add("load_checkpoint_duration", figures.load_seconds, "seconds");
+  }
+  if (result.state.bytes > 0)
+    json["checkpoint_size_GB"] = static_cast<double>(result.state.bytes) / (1024 * kMebi);
   return json;
 }
 
@@ -176,15 +181,18 @@ Json per_epoch_stats(const RunResult& result, const Clock& clock, size_t rank) {
     for (const emulate::Block& block : epoch.ranks.at(rank).blocks)
       entry[fmt::format("block{}", ++number)] = span(clock, block.start, block.end);
   }
-  if (rank != 0) return json;
-  std::map<uint64_t, int> saves;
-  for (const auto& save : result.checkpoints) {
-    Json entry{
-        {"start", clock.at(save.start)},
-        {"end", clock.at(save.end)},
-        {"duration", save.seconds},
-        {"throughput", number(static_cast<double>(save.bytes) / (1024 * kMebi) / save.seconds)}};
-    json[std::to_string(save.epoch)][fmt::format("save_ckpt{}", ++saves[save.epoch])] = entry;
+  std::map<std::pair<uint64_t, bool>, int> numbers;
+  for (const auto* records : {&result.checkpoints, &result.restores}) {
+    for (const emulate::CheckpointRecord& record : *records) {
+      const double seconds = dlio_checkpoint_seconds(record, rank);
+      const int number_of_kind = ++numbers[{record.epoch, record.is_restore}];
+      json[std::to_string(record.epoch)]
+          [fmt::format("{}_ckpt{}", record.is_restore ? "load" : "save", number_of_kind)] =
+              Json{{"start", clock.at(record.start)},
+                   {"end", clock.at(record.start + seconds)},
+                   {"duration", seconds},
+                   {"throughput", number(dlio_checkpoint_rate(record, rank))}};
+    }
   }
   return json;
 }

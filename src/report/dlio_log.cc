@@ -107,19 +107,26 @@ std::vector<DlioLine> dlio_epoch_lines(const RunResult& so_far, const EpochResul
   }
   for (size_t i = 0; !epoch.ranks.empty() && i < epoch.ranks[0].blocks.size(); ++i)
     add_block(lines, so_far, epoch, i);
-  int number = 0;
+  size_t number = 0;
   for (const emulate::CheckpointRecord& save : so_far.checkpoints) {
     if (save.epoch != epoch.epoch) continue;
-    add(save.start, fmt::format("Starting saving checkpoint {} after total step {} for epoch {}",
-                                ++number, save.step, save.epoch));
-    add(save.end, fmt::format("Finished saving checkpoint {} for epoch {} in {:.4f} s", number,
-                              save.epoch, save.seconds));
+    for (DlioLine& line : dlio_checkpoint_lines(save, ++number)) lines.push_back(std::move(line));
   }
   add(epoch.end, fmt::format("Ending epoch {} - {} steps completed in {:.2f} s", epoch.epoch,
                              epoch.steps, duration));
   std::stable_sort(lines.begin(), lines.end(),
                    [](const DlioLine& a, const DlioLine& b) { return a.seconds < b.seconds; });
   return lines;
+}
+
+std::vector<DlioLine> dlio_checkpoint_lines(const emulate::CheckpointRecord& record,
+                                            size_t number) {
+  const double seconds = dlio_checkpoint_seconds(record, 0);
+  const char* doing = record.is_restore ? "loading" : "saving";
+  return {{record.start, fmt::format("Starting {} checkpoint {} after total step {} for epoch {}",
+                                     doing, number, record.step, record.epoch)},
+          {record.start + seconds, fmt::format("Finished {} checkpoint {} for epoch {} in {:.4f} s",
+                                               doing, number, record.epoch, seconds)}};
 }
 
 std::vector<DlioLine> dlio_step_lines(const EpochResult& epoch, size_t rank, uint64_t batch_size) {
@@ -162,6 +169,10 @@ std::string dlio_metrics(const RunResult& result) {
   if (!result.checkpoints.empty()) {
     add("Checkpoint save duration (seconds)", spread_text(figures.save_seconds));
     add("Checkpoint save I/O Throughput (GB/second)", spread_text(figures.save_gib_per_second));
+  }
+  if (!result.restores.empty()) {
+    add("Checkpoint load duration (seconds)", spread_text(figures.load_seconds));
+    add("Checkpoint load I/O Throughput (GB/second)", spread_text(figures.load_gib_per_second));
   }
   if (workflow.evaluation) {
     add("Eval Accelerator Utilization [AU] (%)", spread_text(figures.eval_au_percent));

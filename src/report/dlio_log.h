@@ -28,6 +28,9 @@ DlioLine dlio_epoch_start(uint64_t epoch, bool is_evaluation, uint64_t steps, do
 std::vector<DlioLine> dlio_epoch_lines(const emulate::RunResult& so_far,
                                        const emulate::EpochResult& epoch);
 
+// The start and end of a save or restore of a run that does nothing else; `number` counts from 1.
+std::vector<DlioLine> dlio_checkpoint_lines(const emulate::CheckpointRecord& record, size_t number);
+
 // One line for every step of accelerator `rank`.
 std::vector<DlioLine> dlio_step_lines(const emulate::EpochResult& epoch, size_t rank,
                                       uint64_t batch_size);

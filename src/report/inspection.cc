@@ -70,8 +70,8 @@ std::string inspection_text(const emulate::Inspection& inspection) {
                                         size(sizes.max())));
   text += size_bars(sizes);
   if (inspection.is_checked)
-    text += row("checked", fmt::format("{} samples, {} decoded, {:.1f} s, {} bad",
-                                       format_count(inspection.checked_samples),
+    text += row("checked", fmt::format("{}, {} decoded, {:.1f} s, {} bad",
+                                       base::format_counted(inspection.checked_samples, "samples"),
                                        format_bytes(static_cast<double>(inspection.checked_bytes)),
                                        inspection.check_seconds, inspection.bad_count));
   else

@@ -237,6 +237,52 @@ Json options_json(const RunResult& result) {
               {"decode_threads", options.decode_threads}};
 }
 
+Json optional(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+// Over ranks; `why_none` is said where there are no values.
+Json quantiles(const emulate::RankQuantiles& figure, const char* why_none) {
+  Json json{{"p50", optional(figure.median)}, {"max", optional(figure.max)}, {"n", figure.n}};
+  if (figure.n == 0) json["reason"] = why_none;
+  return json;
+}
+
+Json state_json(const emulate::StateFacts& state) {
+  return Json{{"parameters", state.parameters},
+              {"bytes", state.bytes},
+              {"files", state.files},
+              {"ranks_of_all", state.ranks_of_all},
+              {"buffer_bytes", state.memory_bytes},
+              {"tiers", state.tiers}};
+}
+
+Json checkpoint_json(const emulate::CheckpointRecord& record) {
+  Json json{{"epoch", record.epoch}, {"step", record.step}, {"bytes", record.bytes},
+            {"start", record.start}, {"end", record.end},   {"seconds", record.seconds},
+            {"place", record.place}, {"path", record.path}};
+  if (record.is_restore) {
+    json["rank_shift"] = record.rank_shift;
+    if (record.cached_bytes)
+      json["cached_bytes"] = *record.cached_bytes;
+    else
+      json["cached_bytes"] = nullptr, json["cached_bytes_reason"] = record.cached_unknown;
+  } else {
+    json["is_synced"] = record.is_synced;
+  }
+  Json& ranks = json["ranks"] = Json::array();
+  for (const emulate::RankCheckpoint& rank : record.ranks) {
+    Json entry{{"bytes", rank.bytes}, {"seconds", rank.seconds}};
+    if (!record.is_restore) {
+      entry["stall_seconds"] = rank.stalled;
+      if (rank.durable) entry["durable_seconds"] = *rank.durable;
+      if (rank.drained) entry["drained_seconds"] = *rank.drained;
+    }
+    ranks.push_back(std::move(entry));
+  }
+  return json;
+}
+
 Json summary_json(const RunResult& result) {
   Json json;
   json["au"] = spread(result.au);
@@ -246,6 +292,14 @@ Json summary_json(const RunResult& result) {
   json["dlio_au"] = spread(result.dlio_au);
   json["dlio_samples_per_second"] = spread(result.dlio_samples_per_second);
   json["checkpoint_seconds"] = spread(result.checkpoint_seconds);
+  json["restore_seconds"] = spread(result.restore_seconds);
+  json["save_stall_seconds"] = quantiles(result.save_stall_seconds, "no checkpoint was saved");
+  json["save_durable_seconds"] =
+      quantiles(result.save_durable_seconds, "no checkpoint was saved and synced");
+  json["save_drain_seconds"] =
+      quantiles(result.save_drain_seconds, "nothing was copied to a further tier");
+  json["restore_rank_seconds"] =
+      quantiles(result.restore_rank_seconds, "no checkpoint was restored");
   json["time_seconds"] = split(result.split);
   json["critical_seconds"] = split(result.critical);
   put(json, "cached_share", result.cached_share);
@@ -298,6 +352,7 @@ std::string to_json(const RunResult& result) {
   json["ended_at"] = result.ended_at;
   json["is_interrupted"] = result.is_interrupted;
   json["error"] = result.error.empty() ? Json(nullptr) : Json(result.error);
+  if (result.is_interrupted) json["stopped_because"] = result.stopped_because;
   json["verdict"] = verdict_json(result.verdict);
   if (result.rules) json["rules"] = rules_json(*result.rules);
   json["summary"] = summary_json(result);
@@ -315,14 +370,11 @@ std::string to_json(const RunResult& result) {
   Json& bad = json["bad_records"] = Json::array();
   for (const auto& record : result.bad_records)
     bad.push_back(Json{{"path", record.path}, {"cause", record.cause}});
+  if (result.state.bytes > 0) json["state"] = state_json(result.state);
   Json& saves = json["checkpoints"] = Json::array();
-  for (const auto& save : result.checkpoints)
-    saves.push_back(Json{{"epoch", save.epoch},
-                         {"step", save.step},
-                         {"bytes", save.bytes},
-                         {"seconds", save.seconds},
-                         {"is_synced", save.is_synced},
-                         {"path", save.path}});
+  for (const auto& save : result.checkpoints) saves.push_back(checkpoint_json(save));
+  Json& restores = json["restores"] = Json::array();
+  for (const auto& restore : result.restores) restores.push_back(checkpoint_json(restore));
   Json& epochs = json["epochs"] = Json::array();
   for (const EpochResult& epoch : result.epochs) epochs.push_back(epoch_json(epoch));
   json["host"] = host_json(result.host);
@@ -369,6 +421,7 @@ Result<StoredResult> parse_result(const std::string& path, const std::string& te
   read_spread(*summary, "file_bytes_per_second", "B/s", true, stored.figures);
   read_spread(*summary, "payload_bytes_per_second", "B/s", true, stored.figures);
   read_spread(*summary, "checkpoint_seconds", "s", false, stored.figures);
+  read_spread(*summary, "restore_seconds", "s", false, stored.figures);
   read_single(*summary, "cpu_seconds_per_gb", "s/GB", false, stored.figures);
   read_single(*summary, "peak_resident_bytes", "B", false, stored.figures);
   read_single(*summary, "start_to_first_batch_seconds", "s", false, stored.figures);

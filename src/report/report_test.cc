@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "emulate/metrics.h"
 #include "emulate/verdict.h"
 #include "report/compare.h"
@@ -12,6 +14,7 @@
 #include "report/dlio_log.h"
 #include "report/inspection.h"
 #include "report/json.h"
+#include "report/stalls.h"
 #include "report/text.h"
 
 namespace forebay::report {
@@ -245,6 +248,14 @@ TEST(Text, NextAsksAboutDecodingOnlyWhereDecodingWasWaitedFor) {
   EXPECT_EQ(next_of(stopped), "");
 }
 
+TEST(Text, AnInterruptedRunSaysWhoIsLostOrWasAskedToStop) {
+  emulate::RunResult result = two_epochs();
+  result.is_interrupted = true;
+  result.stopped_because = "no answer from rank 2 on host1: killed, crashed or stuck";
+  EXPECT_THAT(run_summary(result, {}), HasSubstr("interrupted no answer from rank 2 on host1"));
+  EXPECT_THAT(to_json(result), HasSubstr("\"stopped_because\": \"no answer from rank 2 on"));
+}
+
 TEST(Text, NextOfARunWithoutAMeasuredStepExcludesNone) {
   emulate::RunResult result = two_epochs();
   result.au = {};
@@ -331,6 +342,54 @@ TEST(DlioFiles, UnevenAcceleratorsAreOnTheirOwnHosts) {
   EXPECT_TRUE(dead["host_cpuinfo"].is_null() && dead["1"]["host_meminfo"].is_null());
 }
 
+// A save and a restore by two ranks, 3 GiB in 2 and 4 s, and 1 and 3 s.
+emulate::RunResult saved_and_restored() {
+  emulate::RunResult result;
+  result.resolved.workload.workflow.train = false;
+  result.resolved.workload.workflow.checkpoint = true;
+  result.options.accelerators = 2;
+  result.process_accelerators = {2};
+  result.state.bytes = 3ull << 30;
+  emulate::CheckpointRecord save{.epoch = 1, .step = 1, .bytes = 3ull << 30, .start = 1, .end = 5};
+  save.seconds = 4;
+  save.ranks.resize(2);
+  save.ranks[0].seconds = 2;
+  save.ranks[1].seconds = 4;
+  emulate::CheckpointRecord restore = save;
+  restore.is_restore = true;
+  restore.seconds = 3;
+  restore.ranks[0].seconds = 1;
+  restore.ranks[1].seconds = 3;
+  result.checkpoints = {save};
+  result.restores = {restore};
+  emulate::summarise_run(result);
+  return result;
+}
+
+TEST(DlioFiles, SavesAndRestoresHaveDliosFiguresOfEachRank) {
+  std::map<std::string, json> files;
+  for (const auto& [name, text] : dlio_files(saved_and_restored())) files[name] = json::parse(text);
+  const json& metric = files["summary.json"]["metric"];  // of rank 0, in GiB
+  EXPECT_EQ(metric["save_checkpoint_duration_mean_seconds"], 2);
+  EXPECT_EQ(metric["save_checkpoint_io_mean_GB_per_second"], 1.5);
+  EXPECT_EQ(metric["load_checkpoint_duration_mean_seconds"], 1);
+  EXPECT_EQ(metric["load_checkpoint_io_mean_GB_per_second"], 3);
+  EXPECT_EQ(metric["load_checkpoint_io_stdev_GB_per_second"], 0);
+  EXPECT_EQ(metric["checkpoint_size_GB"], 3);
+  const json& last = files["1_per_epoch_stats.json"]["1"];
+  EXPECT_EQ(last["save_ckpt1"]["duration"], 4);
+  EXPECT_EQ(last["load_ckpt1"]["throughput"], 1);
+}
+
+TEST(Text, SavesAndRestoresAreSummedUpOverRanks) {
+  const std::string text = run_summary(saved_and_restored(), {});
+  EXPECT_THAT(text, HasSubstr("saves       1 of 3.0 GiB, 4.00 s (mean), 805 MB/s = 0.75 GiB/s"));
+  EXPECT_THAT(text, HasSubstr("restores    1 of 3.0 GiB, 3.00 s (mean)"));
+  EXPECT_THAT(text, HasSubstr("p50 1.00 s   max 3.00 s   until a rank had its own"));
+  EXPECT_THAT(dlio_metrics(saved_and_restored()),
+              HasSubstr("[METRIC] Checkpoint load I/O Throughput (GB/second): 3.0000 (0.0000)\n"));
+}
+
 TEST(DlioLog, MetricsAreNamedAsDlioNamesThem) {
   emulate::RunResult result = two_epochs();
   result.options.accelerators = 1;
@@ -345,6 +404,28 @@ TEST(DlioLog, MetricsAreNamedAsDlioNamesThem) {
   EXPECT_THAT(dlio_metrics(result), HasSubstr("Training Throughput (samples/second): nan (nan)\n"));
 }
 
+TEST(DlioLog, ARunThatIsNotWholeFailsItsExpectationAndKeepsItsFigures) {
+  emulate::RunResult whole = two_epochs();
+  whole.resolved.workload.metric.au = 0.1;
+  ASSERT_THAT(dlio_metrics(whole), HasSubstr("train_au_meet_expectation: success\n"));
+  const auto summary = [](const emulate::RunResult& result) {
+    return nlohmann::json::parse(dlio_files(result).front().second)["metric"];
+  };
+  const nlohmann::json before = summary(whole);
+  ASSERT_EQ(before["train_au_meet_expectation"], "success");
+  for (const int why : {0, 1, 2}) {
+    emulate::RunResult result = whole;
+    if (why == 0) result.is_interrupted = true;
+    if (why == 1) result.error = "the server went away";
+    if (why == 2) result.verdict.outcome = emulate::Verdict::Outcome::kIncomplete;
+    EXPECT_THAT(dlio_metrics(result), HasSubstr("train_au_meet_expectation: fail\n")) << why;
+    nlohmann::json now = summary(result);
+    EXPECT_EQ(now["train_au_meet_expectation"], "fail") << why;
+    now["train_au_meet_expectation"] = "success";
+    EXPECT_EQ(now, before) << why;
+  }
+}
+
 TEST(DlioLog, StepsAndBlocksOfAnEpochAreTold) {
   const emulate::RunResult result = two_epochs();
   const std::vector<DlioLine> steps = dlio_step_lines(result.epochs[0], 0, 4);
@@ -356,6 +437,56 @@ TEST(DlioLog, StepsAndBlocksOfAnEpochAreTold) {
   EXPECT_EQ(lines[0].text, "Starting block 1");
   EXPECT_EQ(lines[1].text, "Ending block 1 - 4 steps completed in 1.00 s");
   EXPECT_EQ(lines[5].text, "Ending epoch 1 - 4 steps completed in 1.00 s");
+}
+
+emulate::StallsFound stalls_of(std::vector<double> cold) {
+  emulate::StallsFound found;
+  found.workload = "a_workload_with_a_rather_long_name";
+  found.accelerators = 4096;
+  found.repeats = found.repeats_asked = static_cast<int>(cold.size());
+  const std::vector<double> same(cold.size(), 0.01);
+  for (const trace::RunKind kind : {trace::RunKind::kOne, trace::RunKind::kAll})
+    found.times[kind].seconds = same;
+  found.times[trace::RunKind::kWarm].seconds = std::vector<double>(cold.size(), 12.5);
+  found.times[trace::RunKind::kCold].seconds = std::move(cold);
+  found.times[trace::RunKind::kHosts].reason =
+      "a reason that is longer than what is left of a line of a terminal of eighty columns";
+  found.stalls = trace::differential_stalls(found.times);
+  found.notes = {
+      "a note of many words, so that it takes more than a line when it is shown to "
+      "those who look at it"};
+  found.rates.reason = "not measured";
+  found.cache = trace::cache_share(found.rates);
+  found.pace = trace::pace_model(found.cache, 8, found.stalls[trace::RunKind::kCold]);
+  found.cold_cached_share = emulate::Figure::none("unknown file system");
+  return found;
+}
+
+TEST(Stalls, FitATerminalWhateverTheyAre) {
+  for (const std::vector<double>& cold : {std::vector<double>{12.4}, {123.4, 150.0}, {2.0, 3.0}}) {
+    const std::string text = stalls_text(stalls_of(cold));
+    for (const std::string_view line : base::split(text, '\n')) EXPECT_LE(line.size(), 80u) << line;
+    EXPECT_THAT(text, HasSubstr("T4  all, real data, warm"));
+  }
+}
+
+TEST(Stalls, SayHowANegativeOneIsToBeTaken) {
+  EXPECT_THAT(stalls_text(stalls_of({12.25})), HasSubstr("0 for -250.0 ms: one repeat"));
+  EXPECT_THAT(stalls_text(stalls_of({2.0, 3.0})), HasSubstr("0 for -10000 ms: more than"));
+  EXPECT_THAT(stalls_text(stalls_of({10.0, 14.0})), HasSubstr("0 for -500.0 ms: within"));
+}
+
+TEST(Stalls, AreCompleteJson) {
+  const auto written = nlohmann::json::parse(stalls_json(stalls_of({2.0, 3.0})));
+  EXPECT_EQ(written["stalls"]["fetch"]["ms"], 0);
+  EXPECT_NEAR(written["stalls"]["fetch"]["difference_ms"].get<double>(), -10'000, 1e-6);
+  EXPECT_EQ(written["stalls"]["fetch"]["is_negative_beyond_noise"], true);
+  EXPECT_TRUE(written["stalls"]["network"]["ms"].is_null());
+  EXPECT_THAT(written["stalls"]["network"]["reason"], HasSubstr("T5 was not run"));
+  EXPECT_TRUE(written["cold_cached_share"].is_null());
+  EXPECT_EQ(written["cold_cached_share_reason"], "unknown file system");
+  EXPECT_TRUE(written["memory"]["share"]["value"].is_null());
+  EXPECT_EQ(written["runs"]["T3"]["repeats_ms"].size(), 2u);
 }
 
 }  // namespace

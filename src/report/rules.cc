@@ -10,13 +10,15 @@ namespace forebay::report {
 
 namespace {
 
+using base::format_count;
 using emulate::RequiredSize;
 using emulate::RulesReport;
 using Json = nlohmann::ordered_json;
 
-// Of one quantity for people: "1.23 TB (1230000000000 B)".
+// Of one quantity for people: "1.23 TB (1 230 000 000 000 bytes)".
 std::string bytes_and_exact(uint64_t bytes) {
-  return fmt::format("{} ({} bytes)", base::format_bytes(static_cast<double>(bytes)), bytes);
+  return fmt::format("{} ({} bytes)", base::format_bytes(static_cast<double>(bytes)),
+                     base::format_count(bytes));
 }
 
 std::string row(std::string_view label, const std::string& text) {
@@ -75,26 +77,27 @@ std::string size_text(const SizeQuestion& question, const RequiredSize& size) {
   const bool steps_decide = size.files_for_steps > size.files_for_memory;
   std::string text = row("workload", question.workload);
   text += row("rules", question.rules + (question.note.empty() ? "" : ": " + question.note));
-  text += row("accelerators", fmt::format("{} on each of {} host{}", question.accelerators,
-                                          question.hosts, question.hosts == 1 ? "" : "s"));
+  text += row("accelerators",
+              fmt::format("{} on each of {} host{}", format_count(question.accelerators),
+                          format_count(question.hosts), question.hosts == 1 ? "" : "s"));
   text += row("memory",
               fmt::format("{} on each host", base::format_memory(question.host_memory_bytes)));
-  text += row("files", fmt::format("{} (steps ask for {}, memory for {}: {} decide{})", size.files,
-                                   size.files_for_steps, size.files_for_memory,
+  text += row("files", fmt::format("{} (steps ask for {}, memory for {}: {} decide{})",
+                                   format_count(size.files), format_count(size.files_for_steps),
+                                   format_count(size.files_for_memory),
                                    steps_decide ? "steps" : "memory", steps_decide ? "" : "s"));
   if (size.reference_files != size.files)
     text += row("", fmt::format("mlpstorage says {}: it rounds down, and so misses the rule by "
                                 "part of a file",
-                                size.reference_files));
-  text +=
-      row("samples", fmt::format("{} ({} in each file)", size.samples, question.samples_per_file));
+                                format_count(size.reference_files)));
+  text += row("samples", fmt::format("{} ({} in each file)", format_count(size.samples),
+                                     format_count(question.samples_per_file)));
   text += row("bytes", bytes_and_exact(size.bytes) + ", as the rules count them");
   if (size.disk_bytes)
     text += row("on disk", (size.is_disk_bytes_bound ? "at most " : "about ") +
                                base::format_bytes(static_cast<double>(*size.disk_bytes)));
-  text +=
-      row("subfolders", size.subfolders == 0 ? "none needed" : fmt::format("{}", size.subfolders));
-  text += row("steps per epoch", fmt::format("{}", size.steps_per_epoch));
+  text += row("subfolders", size.subfolders == 0 ? "none needed" : format_count(size.subfolders));
+  text += row("steps per epoch", format_count(size.steps_per_epoch));
   if (size.bytes_per_second)
     text +=
         row("one accelerator", fmt::format("takes {:.1f} samples/s, {}", *size.samples_per_second,

@@ -14,6 +14,7 @@ namespace {
 using base::format_bytes;
 using base::format_bytes_per_second;
 using base::format_count;
+using base::format_counted;
 using base::format_memory;
 using base::format_seconds;
 using emulate::Figure;
@@ -94,7 +95,7 @@ std::string time_text(const emulate::TimeSplit& split) {
 
 std::string latency_text(const trace::Histogram& reads) {
   if (reads.count() == 0) return "";
-  return fmt::format("p50 {}   p90 {}   p99 {}   p99.9 {}   max {}   ({} reads)",
+  return fmt::format("p50 {}   p90 {}   p99 {}   p99.9 {}   max {}   ({})",
                      format_seconds(milliseconds(reads.percentile(50))),
                      format_seconds(milliseconds(reads.percentile(90))),
                      format_seconds(milliseconds(reads.percentile(99))),
@@ -152,9 +153,14 @@ std::string client_text(const RunResult& result) {
   std::string text = fmt::format("CPU {}", format_seconds(result.cpu_seconds));
   if (result.cpu_seconds_per_gb.value)
     text += fmt::format(" = {:.3f} s/GB", *result.cpu_seconds_per_gb.value);
-  return text + fmt::format("   peak memory {}   {} open files   {} threads",
-                            format_memory(static_cast<double>(result.peak_resident_bytes)),
-                            result.open_files_max, result.threads_max);
+  const auto counted = [](auto count, std::string_view what) {
+    return format_counted(static_cast<uint64_t>(count), what);
+  };
+  text += fmt::format("   peak memory {}",
+                      format_memory(static_cast<double>(result.peak_resident_bytes)));
+  if (result.threads_max == 0) return text;  // counted while steps run, and there were none
+  return text + fmt::format("   {}   {}", counted(result.open_files_max, "open files"),
+                            counted(result.threads_max, "threads"));
 }
 
 // One line per host; a run of one process needs none.
@@ -173,8 +179,7 @@ std::string hosts_text(const RunResult& result) {
         fmt::format("{}: {} in {}, CPU {:.0f} % of {}, memory {} of {}, {} % cached, "
                     "network {} in, {} out",
                     host.host.name, plural(static_cast<uint64_t>(host.accelerators), "accelerator"),
-                    host.processes.size() == 1 ? std::string("1 process")
-                                               : fmt::format("{} processes", host.processes.size()),
+                    format_counted(host.processes.size(), "processes"),
                     capacity > 0 ? 100 * host.cpu_seconds / capacity : 0, host.host.cpu_count,
                     format_memory(static_cast<double>(host.peak_resident_bytes)),
                     format_memory(static_cast<double>(host.host.memory_bytes)),
@@ -192,18 +197,103 @@ bool is_object_store(const RunResult& result) {
 }
 
 std::string retries_text(const RunResult& result) {
+  const std::string_view was = result.read_retries == 1 ? "was" : "were";
   if (is_object_store(result))
-    return fmt::format("{} S3 requests were tried again", result.read_retries);
-  return fmt::format("{} reads were begun again after an I/O error or a stale handle",
-                     result.read_retries);
+    return fmt::format("{} {} tried again", format_counted(result.read_retries, "S3 requests"),
+                       was);
+  return fmt::format("{} {} begun again after an I/O error or a stale handle",
+                     format_counted(result.read_retries, "reads"), was);
 }
 
-std::string checkpoint_text(const RunResult& result) {
-  const auto& first = result.checkpoints.front();
-  return fmt::format("{} of {} each, {} (mean), {}", result.checkpoints.size(),
-                     format_bytes(static_cast<double>(first.bytes)),
-                     format_seconds(*result.checkpoint_seconds.mean),
-                     first.is_synced ? "synced" : "not synced (checkpoint.fsync: False)");
+// "104.7 GiB": as checkpoints are spoken of everywhere.
+std::string gib_text(uint64_t bytes) {
+  const double gib = static_cast<double>(bytes) / (1024.0 * 1024 * 1024);
+  return gib >= 0.1 ? fmt::format("{:.1f} GiB", gib) : format_memory(static_cast<double>(bytes));
+}
+
+std::string gib_rate(uint64_t bytes, double seconds) {
+  if (seconds <= 0) return "-";
+  const double rate = static_cast<double>(bytes) / seconds;
+  return fmt::format("{} = {:.3g} GiB/s", format_bytes_per_second(rate),
+                     rate / (1024.0 * 1024 * 1024));
+}
+
+std::string quantiles_text(const emulate::RankQuantiles& figure) {
+  if (!figure.median) return "";
+  return fmt::format("p50 {}   max {}", format_seconds(*figure.median),
+                     format_seconds(*figure.max));
+}
+
+std::string state_text(const RunResult& result) {
+  const emulate::StateFacts& state = result.state;
+  const workload::Model& model = result.resolved.workload.model;
+  std::string text;
+  if (state.parameters > 0)
+    text = state.parameters >= 1'000'000'000
+               ? fmt::format("{:.4g} billion parameters, ",
+                             static_cast<double>(state.parameters) * 1e-9)
+               : fmt::format("{:.4g} million parameters, ",
+                             static_cast<double>(state.parameters) * 1e-6);
+  text += fmt::format("{} in {} of {}", gib_text(state.bytes), format_counted(state.files, "files"),
+                      plural(static_cast<uint64_t>(result.options.accelerators), "rank"));
+  if (state.ranks_of_all > static_cast<uint64_t>(result.options.accelerators))
+    text += fmt::format(" (a subset of {})", format_count(state.ranks_of_all));
+  if (state.parameters > 0)
+    text += fmt::format(", tensor {} x pipeline {}, ZeRO {}", model.tensor_parallelism,
+                        model.pipeline_parallelism, model.zero_stage);
+  return text;
+}
+
+std::string tiers_text(const RunResult& result) {
+  std::string text;
+  for (const std::string& tier : result.state.tiers) text += (text.empty() ? "" : " -> ") + tier;
+  return text;
+}
+
+std::string cached_text(const emulate::CheckpointRecord& restore) {
+  if (!restore.cached_bytes) return "not measured: " + restore.cached_unknown;
+  const auto share = static_cast<double>(*restore.cached_bytes) /
+                     static_cast<double>(std::max<uint64_t>(1, restore.bytes));
+  return fmt::format("{} = {:.0f} %", gib_text(*restore.cached_bytes), 100 * std::min(1.0, share));
+}
+
+// Of all saves and restores.
+std::string checkpoint_rows(const RunResult& result) {
+  std::string text;
+  if (result.state.bytes == 0) return text;
+  text += row("the state", state_text(result));
+  const auto add = [&](const char* name, const std::string& figures, const char* what) {
+    if (!figures.empty()) text += row(name, figures + "   " + what);
+  };
+  if (!result.checkpoints.empty()) {
+    const emulate::CheckpointRecord& first = result.checkpoints.front();
+    text += row("saves",
+                fmt::format("{} of {}, {} (mean), {}, {}", result.checkpoints.size(),
+                            gib_text(first.bytes), format_seconds(*result.checkpoint_seconds.mean),
+                            gib_rate(first.bytes, *result.checkpoint_seconds.mean),
+                            first.is_synced ? "synced" : "not synced (checkpoint.fsync: False)"));
+    add("  stall", quantiles_text(result.save_stall_seconds), "over ranks: training waits");
+    add("  durable", quantiles_text(result.save_durable_seconds), "whole and synced, first tier");
+    add("  drained", quantiles_text(result.save_drain_seconds), "on the last tier");
+    text += row("  tiers", tiers_text(result));
+  }
+  if (!result.restores.empty()) {
+    const emulate::CheckpointRecord& first = result.restores.front();
+    text += row("restores",
+                fmt::format("{} of {}, {} (mean), {}, every byte checked", result.restores.size(),
+                            gib_text(first.bytes), format_seconds(*result.restore_seconds.mean),
+                            gib_rate(first.bytes, *result.restore_seconds.mean)));
+    add("  ranks", quantiles_text(result.restore_rank_seconds), "until a rank had its own");
+    text += row("  cached", fmt::format("{} of the first in the page cache before, asked for {}",
+                                        cached_text(first), result.options.cache));
+    if (first.rank_shift > 0)
+      text +=
+          row("  shift", fmt::format("rank r restores what rank r + {} saved", first.rank_shift));
+  }
+  text += row("  memory", fmt::format("{} of buffers{}, whatever the state's size",
+                                      format_memory(static_cast<double>(result.state.memory_bytes)),
+                                      result.processes > 1 ? " in each process" : ""));
+  return text;
 }
 
 std::string bad_text(const RunResult& result, TextStyle style) {
@@ -266,17 +356,33 @@ std::string storage_text(const RunResult& result) {
 
 std::string run_head(const RunResult& result, TextStyle style) {
   const auto& facts = result.dataset;
-  std::string text = fmt::format(
+  const auto with_notes = [&](std::string text) {
+    for (const std::string& warning : result.warnings)
+      text += paint(style, kYellow, "note") + "    " + warning + "\n";
+    return text;
+  };
+  if (result.resolved.workload.workflow.is_checkpoint_only())
+    return with_notes(fmt::format(
+        "{}: {}{}, cache {}, {} of buffers\n", result.resolved.workload.name, state_text(result),
+        result.processes > 1 ? fmt::format(" in {} processes", result.processes) : "",
+        result.options.cache, format_memory(static_cast<double>(result.state.memory_bytes))));
+  return with_notes(fmt::format(
       "{}: {}, {} {}, {}, batch {}, cache {}, payload {}, storage {}\n",
       result.resolved.workload.name, plural(facts.files, "file"),
       format_bytes(static_cast<double>(facts.bytes)), facts.format,
       plural(static_cast<uint64_t>(result.options.accelerators), "accelerator") + " emulated" +
           (result.processes > 1 ? fmt::format(" by {} processes", result.processes) : ""),
       result.resolved.workload.reader.batch_size, result.options.cache, result.options.payload,
-      storage_text(result));
-  for (const std::string& warning : result.warnings)
-    text += paint(style, kYellow, "note") + "    " + warning + "\n";
-  return text;
+      storage_text(result)));
+}
+
+std::string checkpoint_line(const emulate::CheckpointRecord& record, TextStyle) {
+  std::string text =
+      fmt::format("{:<8}{:<4}{:>10} in {:>8}   {}", record.is_restore ? "restore" : "save",
+                  record.step, gib_text(record.bytes), format_seconds(record.seconds),
+                  gib_rate(record.bytes, record.seconds));
+  if (record.is_restore) text += "   cached " + cached_text(record);
+  return text + "\n";
 }
 
 std::string epoch_line(const emulate::EpochResult& epoch, const RunResult& result, TextStyle) {
@@ -331,6 +437,8 @@ std::string run_summary(const RunResult& result, TextStyle style) {
   text += row("verdict", verdict_word(verdict, style) + "  " + verdict.reason +
                              fed_text(verdict, result.options.accelerators));
   if (!result.error.empty()) text += row("error", paint(style, kRed, result.error));
+  if (!result.stopped_because.empty())
+    text += row("interrupted", paint(style, kYellow, result.stopped_because));
   if (result.rules) text += rules_text(*result.rules);
   if (!verdict.limited_by.empty())
     text += row("limited by", verdict.limited_by + ": " + verdict.limit_evidence);
@@ -344,7 +452,7 @@ std::string run_summary(const RunResult& result, TextStyle style) {
     text += row("reads", reads);
   text += row("the client", client_text(result));
   text += hosts_text(result);
-  if (!result.checkpoints.empty()) text += row("checkpoints", checkpoint_text(result));
+  text += checkpoint_rows(result);
   if (result.read_retries > 0) text += row("retries", retries_text(result));
   if (result.bad_count > 0) text += bad_text(result, style);
   if (!result.options.out.empty()) text += row("written to", result.options.out);

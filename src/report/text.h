@@ -17,6 +17,8 @@ struct TextStyle {
 };
 
 std::string run_head(const emulate::RunResult& result, TextStyle style);
+// One save or restore of a run that does nothing else.
+std::string checkpoint_line(const emulate::CheckpointRecord& record, TextStyle style);
 std::string epoch_line(const emulate::EpochResult& epoch, const emulate::RunResult& result,
                        TextStyle style);
 // One line without a line break, at most style.columns wide; `now_ns` is monotonic.

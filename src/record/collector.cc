@@ -1,0 +1,9 @@
+#include "record/collector.h"
+
+namespace forebay::record {
+
+Status Collector::prepare(Target& /*target*/) {
+  return {};
+}
+
+}  // namespace forebay::record
