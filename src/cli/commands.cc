@@ -5,8 +5,27 @@
 namespace forebay::cli {
 
 std::span<const Command* const> commands() {
-  static constexpr std::array<const Command*, 8> kCommands{
-      &kGenerate, &kInspect, &kSize, &kRun, &kCompare, &kList, &kHelp, &kCompletion};
+  // One on a line, in the order of the overview.
+  static constexpr std::array kCommands{
+      &kGenerate,
+      &kInspect,
+      &kSize,
+      &kRun,
+      &kCompare,
+      &kRecord,
+      &kExplain,
+      &kReport,
+      &kImport,
+      &kExport,
+      &kCheckpointList,
+      &kCheckpointVerify,
+      &kCheckpointRestore,
+      &kCheckpointCopy,
+      &kCheckpointPrune,
+      &kList,
+      &kHelp,
+      &kCompletion,
+  };
   return kCommands;
 }
 

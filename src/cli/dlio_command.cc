@@ -17,6 +17,8 @@
 #include "cli/processes.h"
 #include "cli/run_options.h"
 #include "cli/version.h"
+#include "emulate/agreement.h"
+#include "sys/process.h"
 #include "sys/stop_signal.h"
 #include "workload/document.h"
 
@@ -25,6 +27,10 @@ namespace {
 
 using workload::Node;
 using Action = DlioCommandLine::Action;
+
+int64_t now_us() {
+  return static_cast<int64_t>(sys::unix_seconds() * 1e6);
+}
 
 // --cfg: what would be written beside a run.
 Result<std::string> shown_configuration(const DlioCommandLine& line, const DlioConfig& config) {
@@ -88,6 +94,10 @@ Result<std::string> value_of(const workload::Resolved& resolved, const std::stri
       const Node value = FB_TRY(workload::parse_document(setting.value, key));
       return python_text(value);
     }
+    if (setting.key.starts_with(key + "."))
+      return fail(ErrorCode::kInvalidArgument,
+                  "workload.workflow.query: '{}' is a section; ask for one of its keys, such as {}",
+                  key, setting.key);
     known.push_back(setting.key);
   }
   const std::string nearest = base::nearest_name(key, known);
@@ -118,17 +128,17 @@ Result<int> show(const DlioCommandLine& line) {
   } else if (line.action == Action::kShowVersion) {
     text = fmt::format("dlio_benchmark (Forebay) {}\n", kVersion);
   } else {
-    const DlioConfig config = FB_TRY(compose_dlio_config(line, std::time(nullptr)));
+    const DlioConfig config = FB_TRY(compose_dlio_config(line, now_us()));
     text = line.action == Action::kShowInfo ? information(config)
                                             : FB_TRY(shown_configuration(line, config));
   }
-  FB_TRY(print(text));
+  if (is_first_launched()) FB_TRY(print(text));
   return kExitDone;
 }
 
 Result<DlioJob> read_job(const DlioCommandLine& line) {
   DlioJob job;
-  job.config = FB_TRY(compose_dlio_config(line, std::time(nullptr)));
+  job.config = FB_TRY(compose_dlio_config(line, now_us()));
   const Arguments flags = FB_TRY(run_arguments(line));
   job.request.resolved = FB_TRY(resolved_workload(flags, job.config));
   job.request.options = FB_TRY(read_run_options(flags, job.request.resolved));
@@ -147,10 +157,17 @@ Result<int> dlio_benchmark(std::span<const char* const> words) {
     if (!line.ok()) return line.error();
     DlioJob job = FB_TRY(read_job(*line));
     job.request.world = &world;
+    emulate::Items items{{"the command", "dlio_benchmark"}};
+    const emulate::Items more = emulate::items_of(job.request);
+    items.insert(items.end(), more.begin(), more.end());
+    FB_TRY(emulate::agree_on(items, world, signal.token()));
     job.request.command = command_text("dlio_benchmark", words);
     if (world.size() > 1)
       job.request.command = fmt::format("mpirun -np {} {}", world.size(), job.request.command);
     job.request.next_base = job.request.command;
+    job.request.resolved.generate_command =
+        job.request.command +
+        " ++workload.workflow.generate_data=True ++workload.workflow.train=False";
     return run_dlio(job, signal.token());
   });
 }
@@ -158,12 +175,12 @@ Result<int> dlio_benchmark(std::span<const char* const> words) {
 Result<int> dlio_benchmark_query(std::span<const char* const> words) {
   const DlioCommandLine line = FB_TRY(parse_dlio_command_line(words));
   if (line.action != Action::kEmulate) return show(line);
-  const DlioConfig config = FB_TRY(compose_dlio_config(line, std::time(nullptr)));
+  const DlioConfig config = FB_TRY(compose_dlio_config(line, now_us()));
   const Arguments flags = FB_TRY(run_arguments(line));
   const workload::Resolved resolved = FB_TRY(resolved_workload(flags, config));
   const std::string key = FB_TRY(queried_key(config));
   const std::string value = FB_TRY(value_of(resolved, key));
-  FB_TRY(print(value + "\n"));
+  if (is_first_launched()) FB_TRY(print(value + "\n"));
   return kExitDone;
 }
 

@@ -15,6 +15,7 @@
 #include "cli/dlio_yaml.h"
 #include "cli/version.h"
 #include "sys/directory.h"
+#include "sys/file.h"
 #include "workload/builtin_yaml.h"
 
 namespace forebay::cli {
@@ -84,8 +85,20 @@ struct Source {
 struct Parsed {
   Node body;
   Node defaults;
+  Node wrapped;            // what stood below a "workload:" of its own, as `body` does
   bool is_global = false;  // "# @package _global_": its keys start at the root
 };
+
+// Takes the value of `key` out of `map`; null when there is none.
+Node taken_from(Node& map, std::string_view key) {
+  const auto found = std::find(map.keys.begin(), map.keys.end(), key);
+  if (found == map.keys.end()) return {};
+  const auto at = found - map.keys.begin();
+  Node value = std::move(map.items[static_cast<size_t>(at)]);
+  map.keys.erase(found);
+  map.items.erase(map.items.begin() + at);
+  return value;
+}
 
 Result<Parsed> parse_source(const Source& source) {
   Parsed parsed;
@@ -94,13 +107,7 @@ Result<Parsed> parse_source(const Source& source) {
   if (parsed.body.kind != Node::Kind::kMap)
     return fail(ErrorCode::kInvalidArgument, "{}: sections such as 'dataset:' are expected",
                 source.document.label);
-  const auto found = std::find(parsed.body.keys.begin(), parsed.body.keys.end(), "defaults");
-  if (found != parsed.body.keys.end()) {
-    const auto at = found - parsed.body.keys.begin();
-    parsed.defaults = parsed.body.items[static_cast<size_t>(at)];
-    parsed.body.keys.erase(parsed.body.keys.begin() + at);
-    parsed.body.items.erase(parsed.body.items.begin() + at);
-  }
+  parsed.defaults = taken_from(parsed.body, "defaults");
   for (const std::string_view line : base::split(source.yaml, '\n')) {
     if (!line.starts_with('#')) break;
     const size_t word = line.find("@package");
@@ -116,7 +123,7 @@ Result<Parsed> parse_source(const Source& source) {
 
 class Composer {
  public:
-  Composer(const DlioCommandLine& line, std::time_t now) : line_(line), now_(now) {}
+  Composer(const DlioCommandLine& line, int64_t now_us) : line_(line), now_us_(now_us) {}
 
   Result<DlioConfig> run() {
     FB_TRY(set_up());
@@ -140,7 +147,8 @@ class Composer {
 
   Status add_folder(std::string_view option, const std::string& folder) {
     if (folder.empty()) return {};
-    if (!sys::path_exists(folder))
+    sys::FileStatus status;
+    if (sys::status_at(sys::kCurrentFolder, folder, status) != 0 || !status.is_folder)
       return fail(ErrorCode::kInvalidArgument, "{}: there is no folder '{}'", option, folder);
     folders_.push_back(folder);
     return {};
@@ -275,6 +283,8 @@ class Composer {
     if (key == "job.chdir" && !is_off)
       return fail(ErrorCode::kUnsupported,
                   "{}: the working folder stays what it is; change it before the start", place);
+    if (key == "run.dir" && value.kind == Node::Kind::kScalar && value.text.empty())
+      return fail(ErrorCode::kInvalidArgument, "{}: needs a folder, not ''", place);
     if (key == "run" || key == "job" || key == "overrides")
       return fail(ErrorCode::kInvalidArgument, "{}: set its keys one by one", place);
     static constexpr std::array<std::string_view, 6> kEffective{
@@ -311,12 +321,7 @@ class Composer {
 
   Status lay_primary() {
     Node body = primary_.body;
-    const auto found = std::find(body.keys.begin(), body.keys.end(), "hydra");
-    if (found != body.keys.end()) {
-      const auto at = found - body.keys.begin();
-      body.keys.erase(found);
-      body.items.erase(body.items.begin() + at);
-    }
+    taken_from(body, "hydra");
     made_.sources.push_back(primary_document_.label);
     documents_.push_back(primary_document_);
     return tree_.lay("", body, static_cast<int>(documents_.size()) - 1);
@@ -349,7 +354,11 @@ class Composer {
   // The file of that name, after or before those that its defaults list names.
   Status lay_workload(const std::string& name, int depth) {
     const Source source = FB_TRY(find_workload(name));
-    const Parsed parsed = FB_TRY(parse_source(source));
+    Parsed parsed = FB_TRY(parse_source(source));
+    // As `forebay run` reads it; laid by its words alone it would be workload.workload.
+    const Node* own = parsed.is_global ? nullptr : find_in(parsed.body, "workload");
+    if (own != nullptr && own->kind == Node::Kind::kMap)
+      parsed.wrapped = taken_from(parsed.body, "workload");
     if (depth > kIncludesMax)
       return fail(ErrorCode::kInvalidArgument, "{}: its defaults lead back to itself",
                   source.document.label);
@@ -375,10 +384,11 @@ class Composer {
   Status lay_body(const Source& source, const Parsed& parsed) {
     made_.sources.push_back(source.document.label);
     documents_.push_back(source.document);
-    return tree_
-        .lay(parsed.is_global ? "" : "workload", parsed.body,
-             static_cast<int>(documents_.size()) - 1)
-        .context(source.document.label);
+    const int document = static_cast<int>(documents_.size()) - 1;
+    FB_TRY(tree_.lay(parsed.is_global ? "" : "workload", parsed.body, document)
+               .context(source.document.label));
+    if (parsed.wrapped.kind == Node::Kind::kNull) return {};
+    return tree_.lay("workload", parsed.wrapped, document).context(source.document.label);
   }
 
   Status apply_overrides() {
@@ -392,6 +402,18 @@ class Composer {
     return {};
   }
 
+  // What was meant by a key that begins with neither "workload" nor "hydra": one of them misspelt,
+  // or left out.
+  std::string with_right_start(const DlioOverride& override, const std::string& top) const {
+    static constexpr std::array<std::string_view, 2> kStarts{"workload", "hydra"};
+    const bool is_section = find_in(tree_.root(), "workload." + top) != nullptr;
+    const std::string start = is_section ? "" : base::nearest_name(top, kStarts);
+    if (start.empty()) return "workload." + override.key;
+    const std::string assignment = override.text.substr(override.text.find_first_not_of("+~"));
+    return top == override.key ? start + assignment.substr(top.size())
+                               : start + override.key.substr(top.size());
+  }
+
   Status apply(const DlioOverride& override, size_t number) {
     const Node* there = find_in(tree_.root(), override.key);
     const auto refuse = [&](const std::string& why) {
@@ -403,10 +425,8 @@ class Composer {
     };
     const std::string top = override.key.substr(0, override.key.find('.'));
     if (top != "workload")
-      return refuse(
-          fmt::format("keys begin with 'workload.' or 'hydra.'; did you mean "
-                      "'workload.{}'?",
-                      override.key));
+      return refuse(fmt::format("keys begin with 'workload.' or 'hydra.'; did you mean '{}'?",
+                                with_right_start(override, top)));
     if (override.kind == Kind::kDelete) {
       if (there == nullptr) return refuse("there is no such key to remove" + missing());
       if (override.has_value && !is_same(*there, override.value))
@@ -442,7 +462,7 @@ class Composer {
   Status finish() {
     made_.root = tree_.root();
     note_run();
-    const InterpolationScope scope{made_.root, made_.hydra, now_};
+    const InterpolationScope scope{made_.root, made_.hydra, now_us_};
     FB_TRY(find_run_dir(scope));
     const Node subdir = FB_TRY(interpolated(scope, "hydra.output_subdir"));
     made_.output_subdir = subdir.kind == Node::Kind::kNull ? "" : subdir.text;
@@ -537,7 +557,7 @@ class Composer {
   }
 
   const DlioCommandLine& line_;
-  const std::time_t now_;
+  const int64_t now_us_;
   DlioConfig made_;
   DlioTree tree_;
   std::vector<Document> documents_;
@@ -551,8 +571,8 @@ class Composer {
 
 }  // namespace
 
-Result<DlioConfig> compose_dlio_config(const DlioCommandLine& line, std::time_t now) {
-  return Composer(line, now).run();
+Result<DlioConfig> compose_dlio_config(const DlioCommandLine& line, int64_t now_us) {
+  return Composer(line, now_us).run();
 }
 
 }  // namespace forebay::cli

@@ -4,7 +4,7 @@
 // One thread. Values.
 #pragma once
 
-#include <ctime>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,8 +29,8 @@ struct DlioConfig {
   std::string output_subdir;  // "" = the configuration is not written
 };
 
-// `now` is what ${now:...} gives. Errors are kInvalidArgument or kUnsupported and name the override
-// or the file and line.
-Result<DlioConfig> compose_dlio_config(const DlioCommandLine& line, std::time_t now);
+// ${now:...} gives `now_us`, microseconds since 1970 in local time. Errors are kInvalidArgument or
+// kUnsupported and name the override or the file and line.
+Result<DlioConfig> compose_dlio_config(const DlioCommandLine& line, int64_t now_us);
 
 }  // namespace forebay::cli

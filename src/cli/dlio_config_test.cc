@@ -24,7 +24,7 @@ using testing::Not;
 
 Result<DlioConfig> composed(const std::vector<const char*>& words) {
   const DlioCommandLine line = FB_TRY(parse_dlio_command_line(words));
-  return compose_dlio_config(line, 1'790'000'000);
+  return compose_dlio_config(line, 1'790'000'000'012'345);
 }
 
 Result<workload::Resolved> resolved(const std::vector<const char*>& words) {
@@ -211,6 +211,30 @@ TEST_F(DlioConfigFiles, AGlobalFileSaysItsPathsFromTheRoot) {
   EXPECT_EQ(made->workload.reader.batch_size, 6u);
 }
 
+// `forebay run` took such a file; here its keys became workload.workload.*.
+TEST_F(DlioConfigFiles, AWorkloadHeadingOfItsOwnIsAccepted) {
+  write_file(folder_ / "workload/wrapped.yaml",
+             "framework: pytorch\nworkload:\n  model: {name: m}\n  reader: {batch_size: 6}\n");
+  const auto made = resolved({"workload=wrapped", option_.c_str(), "workload.reader.batch_size=7"});
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_EQ(made->workload.reader.batch_size, 7u);
+  EXPECT_EQ(made->workload.framework, "pytorch");
+  const std::string path = folder_ / "workload/wrapped.yaml";
+  EXPECT_EQ(workload::resolve(path, {})->workload.model.name, made->workload.model.name);
+}
+
+TEST_F(DlioConfigFiles, TimesHaveMicrosecondsAndUnknownCodesAreNamed) {
+  const auto dir = [&](const std::string& format) {
+    const std::string word = "hydra.run.dir=out/${now:" + format + "}";
+    const auto config = composed({"workload=small", option_.c_str(), word.c_str()});
+    return config.ok() ? config->run_dir : config.error().message;
+  };
+  EXPECT_EQ(dir("%Y.%f"), "out/2026.012345");
+  EXPECT_EQ(dir("%-m%%%z%F"), "out/9%" + dir("%F").substr(4));
+  EXPECT_THAT(dir("%Y-%Q"), HasSubstr("no time code '%Q'"));
+  EXPECT_THAT(dir("%"), HasSubstr("no time code '%'"));
+}
+
 TEST_F(DlioConfigFiles, ThePrimaryFileSaysWorkloadAndFolder) {
   write_file(folder_ / "config.yaml",
              "defaults:\n- _self_\n- workload: small\n- override hydra/job_logging: disabled\n"
@@ -265,6 +289,11 @@ TEST_F(DlioConfigFiles, MistakesNameTheOverrideAndTheCure) {
               HasSubstr("did you mean 'workload.reader.batch_size'"));
   EXPECT_THAT(with("+workload.reader.batch_size=4"), HasSubstr("++workload.reader.batch_size=4"));
   EXPECT_THAT(with("reader.batch_size=4"), HasSubstr("'workload.reader.batch_size'"));
+  EXPECT_THAT(with("wrkload=small"), HasSubstr("did you mean 'workload=small'?"));
+  EXPECT_THAT(with("++wrkload.reader.batch_size=4"),
+              HasSubstr("did you mean 'workload.reader.batch_size'?"));
+  EXPECT_THAT(with("hydr.run.dir=x"), HasSubstr("did you mean 'hydra.run.dir'?"));
+  EXPECT_THAT(with("hydra.run.dir=''"), HasSubstr("needs a folder, not ''"));
   EXPECT_THAT(with("~workload.nope"), HasSubstr("no such key"));
   EXPECT_THAT(with("~workload.framework=tensorflow"), HasSubstr("its value is pytorch"));
   EXPECT_THAT(with("~workload"), HasSubstr("nothing to run"));
@@ -278,6 +307,7 @@ TEST_F(DlioConfigFiles, MistakesNameTheOverrideAndTheCure) {
   EXPECT_THAT(with("--multirun"), HasSubstr("sweeps"));
   EXPECT_THAT(with("--config-dri=x"), HasSubstr("--config-dir"));
   EXPECT_THAT(with("--config-dir=/nowhere/at/all"), HasSubstr("no folder '/nowhere/at/all'"));
+  EXPECT_THAT(with("--config-dir=/dev/null"), HasSubstr("no folder '/dev/null'"));
 }
 
 TEST_F(DlioConfigFiles, TheOutputSubfolderMayBeNone) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -16,6 +17,8 @@ namespace {
 using workload::Node;
 
 constexpr int kDepthMax = 32;
+// Of strftime(); %f is Python's own.
+constexpr std::string_view kTimeCodes = "%aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyYzZ";
 
 std::string parent_of(const std::string& path) {
   const size_t dot = path.rfind('.');
@@ -138,12 +141,33 @@ class Resolver {
     return fail(value.error().code, "{}: '${{{}}}': {}", path, words, cause);
   }
 
+  // As Python's datetime.now().strftime().
   Result<Node> now(const std::string& format, const std::string& path) const {
+    const std::time_t seconds = scope_.now_us / 1'000'000;
     std::tm parts{};
-    localtime_r(&scope_.now, &parts);
-    char text[256];
-    const size_t length = std::strftime(text, sizeof text, format.c_str(), &parts);
-    if (length > 0) return text_node(std::string(text, length));
+    localtime_r(&seconds, &parts);
+    std::string text;
+    for (size_t at = 0; at < format.size(); ++at) {
+      if (format[at] != '%') {
+        text += format[at];
+        continue;
+      }
+      const size_t last = format.find_first_not_of("-_0^#", at + 1);  // after glibc's flags
+      const std::string code = format.substr(at, last == std::string::npos ? last : last - at + 1);
+      at += code.size() - 1;
+      if (code == "%f") {
+        text += fmt::format("{:06}", scope_.now_us % 1'000'000);
+      } else if (code.size() == 1 || kTimeCodes.find(code.back()) == kTimeCodes.npos) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "{}: '${{now:{}}}': there is no time code '{}' (known: %f and % with one of {})", path,
+            format, code, kTimeCodes);
+      } else if (code.back() != 'z' && code.back() != 'Z') {  // no zone: the time is a naive one
+        char piece[128];
+        text.append(piece, std::strftime(piece, sizeof piece, code.c_str(), &parts));
+      }
+    }
+    if (!text.empty()) return text_node(std::move(text));
     return fail(ErrorCode::kInvalidArgument, "{}: '${{now:{}}}' gives no text", path, format);
   }
 

@@ -3,7 +3,7 @@
 // One thread.
 #pragma once
 
-#include <ctime>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,7 +15,7 @@ namespace forebay::cli {
 struct InterpolationScope {
   const workload::Node& root;   // of ${workload.model.name}
   const workload::Node& hydra;  // of ${hydra.job.name} and ${hydra:runtime.cwd}
-  std::time_t now = 0;          // of ${now:%Y-%m-%d}
+  int64_t now_us = 0;           // since 1970, of ${now:%Y-%m-%d}
 };
 
 // The value at `path` of `root`, or of `hydra` for paths that begin with "hydra.", with everything

@@ -3,12 +3,14 @@
 #include <fmt/core.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/console.h"
 #include "report/dlio_log.h"
+#include "sys/file.h"
 #include "sys/process.h"
 
 namespace forebay::cli {
@@ -36,7 +38,7 @@ Result<DlioLevel> dlio_log_level() {
 Status DlioOutput::open_file(const std::string& path) {
   path_ = path;
   file_.open(path, std::ios::binary | std::ios::trunc);
-  if (!file_) return fail(ErrorCode::kIo, "{}: cannot be written", path);
+  if (!file_) return sys::error_from_errno(errno, path);
   return {};
 }
 

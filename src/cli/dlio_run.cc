@@ -20,6 +20,7 @@
 #include "report/dlio_log.h"
 #include "report/rules.h"
 #include "report/text.h"
+#include "storage/place.h"
 #include "sys/host.h"
 #include "sys/process.h"
 
@@ -31,14 +32,20 @@ using workload::Node;
 // Writes a run's lines as it goes, and its files at the end.
 class DlioObserver : public emulate::Observer {
  public:
-  DlioObserver(const emulate::RunRequest& request, DlioOutput& output, StopDeadline& deadline)
-      : request_(request), output_(output), deadline_(deadline) {}
+  DlioObserver(const emulate::RunRequest& request, DlioOutput& output, const ResultFolder& folder,
+               StopDeadline& deadline, std::stop_token stop)
+      : request_(request),
+        output_(output),
+        folder_(folder),
+        deadline_(deadline),
+        stop_(std::move(stop)) {}
 
   void on_start(const emulate::RunResult& so_far) override {
     started_ = so_far.started_unix_seconds;
     accelerators_ = so_far.options.accelerators;
     steps_ = so_far.steps_per_epoch;
     for (const std::string& warning : so_far.warnings) output_.line(DlioLevel::kWarning, warning);
+    if (so_far.resolved.workload.workflow.is_checkpoint_only()) return;
     write({report::dlio_steps_line(so_far)}, sys::unix_seconds());
   }
 
@@ -72,12 +79,23 @@ class DlioObserver : public emulate::Observer {
     for (const auto& [level, line] : lines) write({line}, started_, level);
   }
 
+  void on_checkpoint(const emulate::RunResult& so_far,
+                     const emulate::CheckpointRecord& record) override {
+    const auto& all = record.is_restore ? so_far.restores : so_far.checkpoints;
+    write(report::dlio_checkpoint_lines(record, all.size()), started_);
+  }
+
   // As with `forebay run`, an interrupted run ends here, and one that failed in several processes.
   void on_end(const emulate::RunResult& result) override {
     deadline_.hold();
     cluster::World& world = *request_.world;
-    if (speaks(world)) written_ = finish(result);
+    if (speaks(world)) {
+      const StopDeadline writing(stop_, nullptr, nullptr,
+                                 writing_grace(folder_, result.is_interrupted));
+      written_ = finish(result);
+    }
     if (!result.is_interrupted && (world.size() == 1 || result.error.empty())) return;
+    discard_result_folder(folder_);  // the claim; what was written to stays
     const std::string error = !written_.ok() ? written_.error().message : result.error;
     const int code = result.is_interrupted ? kExitInterrupted : kExitFailed;
     leave_and_exit(world, error, written_.ok() ? code : kExitFailed);
@@ -107,6 +125,8 @@ class DlioObserver : public emulate::Observer {
     FB_TRY(write_result(request_.options.out, result));
     output_.line(DlioLevel::kOutput, fmt::format("Saved outputs in {}", request_.options.out));
     if (!result.error.empty()) output_.line(DlioLevel::kError, result.error);
+    if (result.is_interrupted)
+      output_.line(DlioLevel::kError, "interrupted: " + result.stopped_because);
     output_.line(DlioLevel::kOutput, "Averaged metric over all steps/epochs");
     output_.block(DlioLevel::kOutput, report::dlio_metrics(result));
     if (!result.verdict.limited_by.empty())
@@ -119,7 +139,9 @@ class DlioObserver : public emulate::Observer {
 
   const emulate::RunRequest& request_;
   DlioOutput& output_;
+  const ResultFolder& folder_;
   StopDeadline& deadline_;
+  const std::stop_token stop_;
   std::pair<uint64_t, bool> announced_{0, false};
   double started_ = 0;
   uint64_t steps_ = 0;
@@ -167,6 +189,9 @@ Status write_generation_summary(const emulate::RunRequest& request, double start
 
 Status generate(const emulate::RunRequest& request, DlioOutput& output, std::stop_token stop) {
   const double start = sys::unix_seconds();
+  if (!request.resolved.workload.workflow.train)  // else the training part says them
+    for (const std::string& warning : request.resolved.warnings)
+      output.line(DlioLevel::kWarning, warning);
   output.line(DlioLevel::kOutput, "Starting data generation");
   FB_TRY(make_data(request, !speaks(*request.world), std::move(stop)));
   output.line(DlioLevel::kOutput, "Generation done");
@@ -175,9 +200,9 @@ Status generate(const emulate::RunRequest& request, DlioOutput& output, std::sto
   return output.status();
 }
 
-Status train(const emulate::RunRequest& request, DlioOutput& output, StopDeadline& deadline,
-             std::stop_token stop) {
-  DlioObserver observer(request, output, deadline);
+Status train(const emulate::RunRequest& request, DlioOutput& output, const ResultFolder& folder,
+             StopDeadline& deadline, std::stop_token stop) {
+  DlioObserver observer(request, output, folder, deadline, stop);
   const Result<emulate::RunResult> ran = emulate::run(request, observer, std::move(stop));
   if (!ran.ok()) return ran.error();
   FB_TRY(observer.written());
@@ -186,28 +211,49 @@ Status train(const emulate::RunRequest& request, DlioOutput& output, StopDeadlin
 }
 
 Status check_workflow(const workload::Workflow& workflow) {
-  if (workflow.train || workflow.generate_data) return {};
-  if (workflow.checkpoint)
-    return fail(
-        ErrorCode::kUnsupported,
-        "workflow.checkpoint without workflow.train (writing and reading checkpoints alone) "
-        "is not done yet");
+  if (workflow.train || workflow.generate_data || workflow.checkpoint) return {};
   return fail(ErrorCode::kInvalidArgument,
-              "nothing to do: set workflow.generate_data or workflow.train to True");
+              "nothing to do: set workflow.generate_data, train or checkpoint to True");
+}
+
+const std::string& results_place(const DlioJob& job) {
+  const workload::Output& asked = job.request.resolved.workload.output;
+  return asked.folder.empty() ? job.config.run_dir : asked.folder;
+}
+
+// The log grows while the run lasts, as no object can; and a file that is written at the end of the
+// run would take its place.
+Status check_log_file(const std::string& log, const std::string& folder) {
+  if (storage::is_object_place(folder) && !log.starts_with('/'))
+    return fail(ErrorCode::kInvalidArgument,
+                "{}: the log grows while the run lasts, which no object does: set "
+                "output.log_file=/FOLDER/NAME, or let the results go to a folder",
+                folder);
+  const std::string name = log.substr(log.find_last_of('/') + 1);
+  if (name.empty())
+    return fail(ErrorCode::kInvalidArgument,
+                "output.log_file = '{}' names no file; without it the log is dlio.log", log);
+  if (!is_result_file(name)) return {};
+  return fail(ErrorCode::kInvalidArgument,
+              "output.log_file = {}: the run leaves a file of its own under that name; choose "
+              "another, such as dlio.log",
+              log);
 }
 
 // What the workflow asks for, in DLIO's order.
-Status work(const emulate::RunRequest& request, DlioOutput& output, StopDeadline& deadline,
-            std::stop_token stop) {
+Status work(const emulate::RunRequest& request, DlioOutput& output, const ResultFolder& folder,
+            StopDeadline& deadline, std::stop_token stop) {
   const workload::Workload& workload = request.resolved.workload;
-  output.line(
-      DlioLevel::kOutput,
-      fmt::format("Running DLIO [{}] with {} process(es)",
-                  workload.workflow.train ? "Training" : "Generating data", request.world->size()));
+  const bool is_checkpoint_only = workload.workflow.is_checkpoint_only();
+  output.line(DlioLevel::kOutput, fmt::format("Running DLIO [{}] with {} process(es)",
+                                              workload.workflow.train ? "Training"
+                                              : is_checkpoint_only    ? "Checkpointing"
+                                                                      : "Generating data",
+                                              request.world->size()));
   if (workload.workflow.generate_data) FB_TRY(generate(request, output, stop));
-  if (!workload.workflow.train) return {};
-  FB_TRY(train(request, output, deadline, stop));
-  if (workload.dataset.keep_files || !speaks(*request.world)) return {};
+  if (!workload.workflow.train && !is_checkpoint_only) return {};
+  FB_TRY(train(request, output, folder, deadline, stop));
+  if (is_checkpoint_only || workload.dataset.keep_files || !speaks(*request.world)) return {};
   if (workload.workflow.generate_data) return remove_data(request.resolved, request.options.data);
   output.line(DlioLevel::kWarning,
               "dataset.keep_files: False: the data stays, this run did not make it");
@@ -217,11 +263,9 @@ Status work(const emulate::RunRequest& request, DlioOutput& output, StopDeadline
 // The folder, the configuration in it and the log.
 Result<ResultFolder> begin(const DlioJob& job, DlioOutput& output) {
   const workload::Workload& workload = job.request.resolved.workload;
-  const workload::Output& asked = workload.output;
-  ResultFolder folder = FB_TRY(
-      make_result_folder(asked.folder.empty() ? job.config.run_dir : asked.folder, workload.name));
+  ResultFolder folder = FB_TRY(make_result_folder(results_place(job), workload.name));
   FB_TRY(write_configuration(job.config));
-  const std::string& log = asked.log_file;
+  const std::string& log = workload.output.log_file;
   FB_TRY(output.open_file(log.starts_with('/') ? log : folder.path + "/" + log));
   for (const std::string& warning : job.config.warnings) output.line(DlioLevel::kWarning, warning);
   return folder;
@@ -235,11 +279,16 @@ Result<int> run_dlio(const DlioJob& job, std::stop_token stop) {
   const DlioLevel level = FB_TRY(dlio_log_level());
   DlioOutput output(is_speaker ? level : DlioLevel::kSilent);
   FB_TRY(check_workflow(request.resolved.workload.workflow));
+  FB_TRY(check_log_file(request.resolved.workload.output.log_file, results_place(job)));
   ResultFolder folder;
-  if (is_speaker) folder = FB_TRY(begin(job, output));
+  if (is_speaker) {
+    const StopDeadline making(stop, nullptr, request.world);
+    folder = FB_TRY(begin(job, output));
+  }
   request.options.out = folder.path;
   StopDeadline deadline(stop, &folder, request.world);
-  const Status done = work(request, output, deadline, stop);
+  const Status done = work(request, output, folder, deadline, stop);
+  discard_result_folder(folder);  // the claim; what was written to stays
   if (done.ok()) return kExitDone;
   output.line(DlioLevel::kError, done.error().message);
   return done.error();

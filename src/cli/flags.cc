@@ -108,6 +108,9 @@ class Parser {
       return fail(ErrorCode::kInvalidArgument, "{} takes no value, and got '{}'", name, value);
     if (!flag->value.empty() && !has_value) value = FB_TRY(next_word(*flag));
     FB_TRY(check_choice(name, value, flag->choices));
+    // Mostly a variable of a script that is not set; to be left out is another thing.
+    if (!flag->value.empty() && value.empty())
+      return fail(ErrorCode::kInvalidArgument, "{} needs {}, not ''", name, flag->value);
     values.emplace_back(flag->name, value);
     return {};
   }
@@ -177,6 +180,9 @@ Result<int64_t> Arguments::integer(std::string_view name, int64_t min, int64_t m
   const std::string text = FB_TRY(need(name));
   const Result<int64_t> value = base::parse_int(text);
   if (value.ok() && *value >= min && *value <= max) return *value;
+  if (max == INT64_MAX)
+    return fail(ErrorCode::kInvalidArgument, "{} takes a whole number from {} on, not '{}'", name,
+                min, text);
   return fail(ErrorCode::kInvalidArgument, "{} takes a whole number from {} to {}, not '{}'", name,
               min, max, text);
 }
@@ -193,8 +199,16 @@ Result<uint64_t> Arguments::bytes(std::string_view name, uint64_t min, uint64_t 
   const std::string text = FB_TRY(need(name));
   const uint64_t value = FB_TRY(base::parse_bytes(text).context(std::string(name)));
   if (value >= min && value <= max) return value;
+  if (max == UINT64_MAX)
+    return fail(ErrorCode::kInvalidArgument, "{} takes a size of {} bytes or more, not '{}'", name,
+                min, text);
   return fail(ErrorCode::kInvalidArgument, "{} takes a size from {} to {} bytes, not '{}'", name,
               min, max, text);
+}
+
+Result<uint64_t> Arguments::bytes_per_second(std::string_view name) const {
+  const std::string text = FB_TRY(need(name));
+  return base::parse_bytes_per_second(text).context(std::string(name));
 }
 
 Result<int64_t> Arguments::duration_ns(std::string_view name) const {
@@ -220,6 +234,17 @@ Result<Arguments> parse(const Command& command, std::span<const char* const> wor
   return arguments;
 }
 
+std::vector<const Command*> commands_of(std::span<const Command* const> commands,
+                                        std::string_view first) {
+  std::vector<const Command*> found;
+  for (const Command* command : commands) {
+    const size_t blank = command->name.find(' ');
+    if (blank != std::string_view::npos && command->name.substr(0, blank) == first)
+      found.push_back(command);
+  }
+  return found;
+}
+
 Result<Selection> select_command(std::span<const Command* const> commands,
                                  std::span<const char* const> words) {
   if (words.empty()) return fail(ErrorCode::kInvalidArgument, "no command given");
@@ -231,9 +256,9 @@ Result<Selection> select_command(std::span<const Command* const> commands,
     if (command->name == (word_count == 1 ? first : both))
       return Selection{command, words.subspan(word_count)};
     names.push_back(command->name);
-    if (word_count == 2 && command->name.substr(0, command->name.find(' ')) == first)
-      second_words.push_back(command->name.substr(first.size() + 1));
   }
+  for (const Command* command : commands_of(commands, first))
+    second_words.push_back(command->name.substr(first.size() + 1));
   if (second_words.empty())
     return fail(ErrorCode::kInvalidArgument, "{}",
                 base::unknown_name_message("command", first, names));

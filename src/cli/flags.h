@@ -68,6 +68,7 @@ class Arguments {
   Result<int64_t> integer(std::string_view name, int64_t min, int64_t max) const;
   Result<double> number(std::string_view name, double min, double max) const;
   Result<uint64_t> bytes(std::string_view name, uint64_t min = 0, uint64_t max = UINT64_MAX) const;
+  Result<uint64_t> bytes_per_second(std::string_view name) const;  // also "200MB/s"
   Result<int64_t> duration_ns(std::string_view name) const;
   Result<double> fraction(std::string_view name) const;  // "50%" or "0.5", in [0, 1]
 
@@ -89,6 +90,10 @@ struct Selection {
   const Command* command = nullptr;
   std::span<const char* const> rest;  // the words after its name
 };
+
+// The commands of two words whose first is `first`: "checkpoint list", "checkpoint verify".
+std::vector<const Command*> commands_of(std::span<const Command* const> commands,
+                                        std::string_view first);
 
 // The command that `words` begin with; kInvalidArgument names the nearest known one.
 Result<Selection> select_command(std::span<const Command* const> commands,

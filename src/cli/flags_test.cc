@@ -67,7 +67,7 @@ TEST(Flags, ValueFollowsAsNextWordOrAfterEquals) {
   EXPECT_EQ(run_arguments({"--accelerators", "4"}).get("--accelerators"), "4");
   EXPECT_EQ(run_arguments({"--accelerators=8"}).get("--accelerators"), "8");
   EXPECT_EQ(run_arguments({"--tag=a=b"}).get("--tag"), "a=b");
-  EXPECT_EQ(run_arguments({"--tag="}).get("--tag"), "");
+  EXPECT_EQ(run_error({"w", "--tag="}), "--tag needs TEXT, not ''");
 }
 
 TEST(Flags, FallbackIsReturnedButDoesNotCountAsGiven) {
@@ -137,6 +137,11 @@ TEST(Flags, MissingAndSurplusValuesAreNamed) {
   EXPECT_THAT(run_error({}), HasSubstr("'run' needs WORKLOAD: built-in or file"));
 }
 
+TEST(Flags, AnEmptyValueIsRefusedAndNotTakenForTheDefault) {
+  EXPECT_EQ(run_error({"w", "--memory", ""}), "--memory needs SIZE, not ''");
+  EXPECT_EQ(run_error({"w", "--memory="}), "--memory needs SIZE, not ''");
+}
+
 TEST(Flags, ChoicesAreEnforcedForFlagsAndPositionals) {
   EXPECT_EQ(run_error({"w", "--cache", "clod"}),
             "--cache is one of cold, warm, as-is, not 'clod'; did you mean 'cold'?");
@@ -170,6 +175,8 @@ TEST(Arguments, SizesTimesAndSharesAreRead) {
   EXPECT_EQ(*arguments.duration_ns("--wait"), 20'000'000);
   EXPECT_DOUBLE_EQ(*arguments.fraction("--share"), 0.5);
   EXPECT_THAT(arguments.bytes("--memory", 0, 1000).error().message, HasSubstr("--memory takes"));
+  EXPECT_THAT(arguments.bytes("--memory", 1 << 21).error().message, HasSubstr("bytes or more"));
+  EXPECT_EQ(*run_arguments({"--memory=2MB/s"}).bytes_per_second("--memory"), 2000000u);
   EXPECT_THAT(run_arguments({"--memory=much"}).bytes("--memory").error().message,
               HasSubstr("--memory: "));
   EXPECT_FALSE(run_arguments({"--share=150%"}).fraction("--share").ok());

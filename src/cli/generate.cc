@@ -7,6 +7,7 @@
 #include "cli/console.h"
 #include "cli/processes.h"
 #include "cli/stop_deadline.h"
+#include "cli/version.h"
 #include "cli/workload_arguments.h"
 #include "sys/stop_signal.h"
 
@@ -42,6 +43,18 @@ constexpr std::array<std::string_view, 2> kExamples{
 
 Result<int> generate_here(const Arguments& arguments, cluster::World& world, std::stop_token stop) {
   const workload::Resolved resolved = FB_TRY(resolve_arguments(arguments));
+  if (resolved.workload.workflow.is_checkpoint_only())
+    return fail(ErrorCode::kInvalidArgument,
+                "{} only saves and restores checkpoints, whose bytes are made while they are "
+                "written: forebay run {}",
+                resolved.workload.name, resolved.workload.name);
+  static constexpr std::array<std::string_view, 3> kMayDiffer{"--data", "--threads", "--quiet"};
+  FB_TRY(
+      agree_on_command(arguments, kMayDiffer, emulate::items_of(resolved, kVersion), world, stop));
+  if (arguments.has("--dry-run")) {
+    if (speaks(world)) FB_TRY(print(workload::to_yaml(resolved)));
+    return kExitDone;
+  }
   if (speaks(world))
     for (const std::string& warning : resolved.warnings) talk("note    " + warning + "\n");
   const std::string folder = FB_TRY(data_folder(arguments, resolved));
@@ -53,11 +66,6 @@ Result<int> generate_here(const Arguments& arguments, cluster::World& world, std
 
 Result<int> run(const Arguments& arguments) {
   sys::StopSignal signal;
-  if (arguments.has("--dry-run")) {
-    const workload::Resolved resolved = FB_TRY(resolve_arguments(arguments));
-    FB_TRY(print(workload::to_yaml(resolved)));
-    return kExitDone;
-  }
   return with_processes(signal.token(), [&](cluster::World& world) {
     const StopDeadline deadline(signal.token(), nullptr, &world);
     return generate_here(arguments, world, signal.token());

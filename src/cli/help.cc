@@ -116,6 +116,16 @@ std::string long_help(const Command& command) {
   return text;
 }
 
+std::string group_help(std::span<const Command* const> commands, std::string_view first) {
+  const std::vector<const Command*> own = commands_of(commands, first);
+  size_t width = 0;
+  for (const Command* command : own) width = std::max(width, command->name.size());
+  std::string text = fmt::format("usage: forebay {} <command> [options]\n\n", first);
+  for (const Command* command : own)
+    text += fmt::format("  {:<{}}  {}\n", command->name, width, command->summary);
+  return text + fmt::format("\n'forebay {} <command> -h' for options.\n", first);
+}
+
 std::string overview(std::span<const Command* const> commands, std::string_view start) {
   size_t name_width = 0, group_width = 0, summary_width = 0;
   std::vector<std::string_view> groups;

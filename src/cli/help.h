@@ -18,6 +18,8 @@ std::string overview(std::span<const Command* const> commands, std::string_view 
 std::string short_help(const Command& command);
 // `forebay run --help`: details and examples too.
 std::string long_help(const Command& command);
+// `forebay checkpoint -h`: the commands whose first word is `first`, and what they are for.
+std::string group_help(std::span<const Command* const> commands, std::string_view first);
 // "usage: forebay run WORKLOAD [KEY=VALUE...] [options]"
 std::string usage(const Command& command);
 

@@ -1,5 +1,5 @@
 // forebay help: commands, concepts and workload keys; also the generated documents.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <vector>
@@ -10,22 +10,25 @@
 #include "cli/console.h"
 #include "cli/help.h"
 #include "cli/version.h"
+#include "ops/pipeline.h"
 #include "workload/workload.h"
 
 namespace forebay::cli {
 namespace {
 
-constexpr std::array<std::string_view, 3> kDocuments{"man", "cli", "keys"};
+constexpr std::array<std::string_view, 4> kDocuments{"man", "cli", "keys", "ops"};
 
 constexpr std::array<Positional, 1> kPositionals{{
-    {.name = "TOPIC", .summary = "a command, or a workload key such as reader.prefetch_size"},
+    {.name = "TOPIC",
+     .summary = "a command, or a workload key such as reader.prefetch_size",
+     .repeats = true},
 }};
 
 constexpr std::array<Flag, 1> kFlags{{
     {.name = "--document",
      .value = "NAME",
      .summary = "print a generated document whole",
-     .detail = "man: forebay.1; cli: docs/cli.md; keys: docs/dlio-keys.md.",
+     .detail = "man: forebay.1; cli: docs/cli.md; keys: docs/dlio-keys.md; ops: docs/ops.md.",
      .choices = kDocuments},
 }};
 
@@ -58,18 +61,30 @@ std::string schema_key(std::string topic) {
   return found.empty() ? topic : found;
 }
 
+// A line for each key of a section: "checkpoint".
+std::string section_text(std::string_view section) {
+  std::string text;
+  for (const workload::KeyInfo& key : workload::schema())
+    if (key.key.starts_with(fmt::format("{}.", section)))
+      text += fmt::format("{:<42} {}\n", key.key, key.help);
+  return text;
+}
+
 Result<std::string> topic_text(const std::string& typed) {
-  const std::string topic = schema_key(typed);
   for (const Command* command : commands())
-    if (command->name == topic) return long_help(*command);
+    if (command->name == typed) return long_help(*command);
+  if (!commands_of(commands(), typed).empty()) {
+    const std::string keys = section_text(typed);
+    return group_help(commands(), typed) +
+           (keys.empty() ? "" : "\nkeys of a workload (forebay help KEY):\n" + keys);
+  }
+  const std::string topic = schema_key(typed);
+  if (std::string section = section_text(topic); !section.empty()) return section;
   std::vector<std::string_view> known;
-  std::string section;
   for (const workload::KeyInfo& key : workload::schema()) {
     if (key.key == topic) return key_text(key);
-    if (key.key.starts_with(topic + ".")) section += fmt::format("{:<42} {}\n", key.key, key.help);
     known.push_back(key.key);
   }
-  if (!section.empty()) return section;
   for (const Command* command : commands()) known.push_back(command->name);
   const std::string nearest = base::nearest_name(topic, known);
   return fail(ErrorCode::kInvalidArgument,
@@ -83,9 +98,10 @@ Result<int> run(const Arguments& arguments) {
   if (const auto document = arguments.get("--document")) {
     text = *document == "man"   ? man_page(commands(), kVersion)
            : *document == "cli" ? cli_markdown(commands())
+           : *document == "ops" ? ops::ops_markdown()
                                 : workload::schema_markdown();
-  } else if (const auto topic = arguments.get("TOPIC")) {
-    text = FB_TRY(topic_text(*topic));
+  } else if (arguments.has("TOPIC")) {
+    text = FB_TRY(topic_text(fmt::format("{}", fmt::join(arguments.all("TOPIC"), " "))));
   } else {
     text = overview(commands(), kStartHere);
   }

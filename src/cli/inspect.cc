@@ -46,7 +46,7 @@ Result<int> run(const Arguments& arguments) {
   options.threads = static_cast<int>(FB_TRY(arguments.integer("--threads", 0, 1024)));
   const auto progress = [](uint64_t done, uint64_t total) {
     if (done % 256 == 0 || done == total)
-      show_progress(fmt::format("checked {} of {} samples", done, total));
+      show_progress(fmt::format("checked {} of {}", done, base::format_counted(total, "samples")));
   };
   const emulate::Inspection inspection =
       FB_TRY(emulate::inspect(*arguments.get("PATH"), options, progress, signal.token()));

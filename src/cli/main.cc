@@ -1,9 +1,9 @@
 // The program: finds the command, runs it, turns errors into exit codes.
 #include <fmt/core.h>
 
-#include <csignal>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -11,9 +11,30 @@
 #include "cli/dlio_command.h"
 #include "cli/help.h"
 #include "cli/version.h"
+#include "sys/child_process.h"
 
 namespace forebay::cli {
 namespace {
+
+Result<int> run_command(const Command& command, std::span<const char* const> words) {
+  const Arguments arguments = FB_TRY(parse(command, words));
+  if (arguments.help() == HelpRequest::kNone) return command.run(arguments);
+  FB_TRY(print(arguments.help() == HelpRequest::kShort ? short_help(command) : long_help(command)));
+  return kExitDone;
+}
+
+bool asks_for_help(std::string_view word) {
+  return word == "-h" || word == "--help" || word == "help";
+}
+
+// "checkpoint" alone, and what asks for help on it or on one of its commands.
+Result<int> help_on_group(std::span<const char* const> words) {
+  std::vector<const char*> topic{words[0]};
+  if (words.size() > 2) topic.insert(topic.end(), words.begin() + 2, words.end());
+  if (topic.size() > 1) return run_command(kHelp, topic);
+  FB_TRY(print(group_help(commands(), words[0])));
+  return words.size() == 1 ? kExitUsage : kExitDone;
+}
 
 Result<int> run_words(std::span<const char* const> words) {
   const std::string_view first = words.empty() ? "-h" : words[0];
@@ -22,24 +43,21 @@ Result<int> run_words(std::span<const char* const> words) {
     return kExitDone;
   }
   if (first == "-h" || first == "--help") {
+    if (words.size() > 1) return run_command(kHelp, words.subspan(1));
     FB_TRY(print(overview(commands(), kStartHere)));
     return words.empty() ? kExitUsage : kExitDone;
   }
+  if (!commands_of(commands(), first).empty() && (words.size() == 1 || asks_for_help(words[1])))
+    return help_on_group(words);
   const Selection selection = FB_TRY(select_command(commands(), words));
-  const Arguments arguments = FB_TRY(parse(*selection.command, selection.rest));
-  if (arguments.help() != HelpRequest::kNone) {
-    FB_TRY(print(arguments.help() == HelpRequest::kShort ? short_help(*selection.command)
-                                                         : long_help(*selection.command)));
-    return kExitDone;
-  }
-  return selection.command->run(arguments);
+  return run_command(*selection.command, selection.rest);
 }
 
 }  // namespace
 }  // namespace forebay::cli
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error that print() reports
+  forebay::sys::ignore_signals_of_writing();  // a closed pipe is an error that print() reports
   const std::span<const char* const> words(argv + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0));
   // Links of other names to this program stand for DLIO's programs.
   std::string_view name = argc > 0 ? argv[0] : "forebay";

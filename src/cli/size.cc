@@ -80,6 +80,11 @@ Result<int> run(const Arguments& arguments) {
   constexpr int64_t kMost = 1'000'000;
   const workload::Resolved resolved = FB_TRY(resolve_arguments(arguments));
   const workload::Workload& workload = resolved.workload;
+  if (workload.workflow.is_checkpoint_only())
+    return fail(ErrorCode::kInvalidArgument,
+                "{} only saves and restores checkpoints, which the rules ask no data set for; "
+                "`forebay run {} --dry-run` lists its sizes",
+                workload.name, *arguments.get("WORKLOAD"));
   if (!workload.workflow.train)
     return fail(ErrorCode::kInvalidArgument,
                 "{} only makes data; name the workload that trains on it", workload.name);

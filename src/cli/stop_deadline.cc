@@ -3,26 +3,36 @@
 #include <fmt/core.h>
 
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "base/clock.h"
 #include "cli/console.h"
 #include "cli/result_folder.h"
 #include "cluster/world.h"
+#include "storage/place.h"
 #include "sys/thread.h"
 
 namespace forebay::cli {
 namespace {
 
-constexpr int64_t kGraceNs = 700'000'000;
 // Others then still tell what they have measured.
 constexpr int64_t kFailureGraceNs = 6'000'000'000;
-constexpr int64_t kForeverNs = std::numeric_limits<int64_t>::max() / 2;
+constexpr int64_t kForeverNs = std::numeric_limits<int64_t>::max() / 4;
+constexpr int64_t kTellingGraceNs = 5'000'000'000;
 
 }  // namespace
 
+StopGrace writing_grace(const ResultFolder& folder, bool is_interrupted) {
+  StopGrace grace{.loss = "the result is not whole"};
+  if (is_interrupted)
+    grace.ns = storage::is_object_place(folder.path) ? kTellingGraceNs : kForeverNs;
+  return grace;
+}
+
 StopDeadline::StopDeadline(std::stop_token asked, const ResultFolder* folder,
-                           const cluster::World* world) {
+                           const cluster::World* world, StopGrace grace)
+    : grace_(std::move(grace)) {
   auto thread = sys::start_thread(
       "stop-deadline",
       [this, asked, folder, world](std::stop_token own) { watch(asked, own, folder, world); });
@@ -37,7 +47,7 @@ void StopDeadline::watch(const std::stop_token& asked, const std::stop_token& ow
   const std::stop_callback fail(world == nullptr ? std::stop_token() : world->failed(),
                                 [this] { wake_.request_stop(); });
   clock.sleep_until_ns(kForeverNs, wake_.get_token());
-  const int64_t grace_ns = asked.stop_requested() ? kGraceNs : kFailureGraceNs;
+  const int64_t grace_ns = asked.stop_requested() ? grace_.ns : kFailureGraceNs;
   if (own.stop_requested() || !clock.sleep_until_ns(clock.now_ns() + grace_ns, own)) return;
   if (is_held_.exchange(true)) return;
   if (folder != nullptr) discard_result_folder(*folder);
@@ -45,8 +55,9 @@ void StopDeadline::watch(const std::stop_token& asked, const std::stop_token& ow
     talk(fmt::format("forebay: {}\n", world->failure()->message));
     sys::exit_now(kExitFailed);
   }
-  talk(fmt::format("forebay: stopped while the storage did not answer{}\n",
-                   folder != nullptr ? "; nothing more was measured" : ""));
+  const std::string loss = folder != nullptr ? "nothing more was measured" : grace_.loss;
+  talk(fmt::format("forebay: stopped while the storage did not answer{}{}\n",
+                   loss.empty() ? "" : "; ", loss));
   sys::exit_now(kExitInterrupted);
 }
 

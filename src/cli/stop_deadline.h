@@ -6,7 +6,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 namespace forebay::cluster {
@@ -17,11 +19,22 @@ namespace forebay::cli {
 
 struct ResultFolder;
 
+// What happens when the request is not heeded.
+struct StopGrace {
+  int64_t ns = 700'000'000;
+  std::string loss;  // what the user is told is lost, behind "; "
+};
+
+// Of the files that a run leaves in `folder`: one request after the run's own end is enough to give
+// them up, and a run that was interrupted has some seconds to tell an object store what it
+// measured.
+StopGrace writing_grace(const ResultFolder& folder, bool is_interrupted);
+
 class StopDeadline {
  public:
-  // `folder` is null for commands that write no result.
+  // `folder` is null for commands that write no result, and while there is none to take away.
   StopDeadline(std::stop_token asked, const ResultFolder* folder,
-               const cluster::World* world = nullptr);
+               const cluster::World* world = nullptr, StopGrace grace = {});
 
   // From now on the caller ends the run itself, and nothing happens here any more. Blocks for good
   // if the process is already ending.
@@ -31,6 +44,7 @@ class StopDeadline {
   void watch(const std::stop_token& asked, const std::stop_token& own, const ResultFolder* folder,
              const cluster::World* world);
 
+  const StopGrace grace_;
   std::atomic<bool> is_held_{false};  // orders nothing: who sets it first ends the run
   std::stop_source wake_;
   std::jthread thread_;

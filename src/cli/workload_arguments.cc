@@ -15,6 +15,7 @@
 #include "dataset/generator.h"
 #include "emulate/agreement.h"
 #include "emulate/data_store.h"
+#include "storage/place.h"
 #include "storage/store.h"
 
 namespace forebay::cli {
@@ -108,7 +109,8 @@ std::string progress_text(const dataset::GeneratorProgress& progress) {
       progress.seconds > 0 ? static_cast<double>(progress.bytes_written) / progress.seconds : 0;
   const auto left = static_cast<double>(progress.bytes_total -
                                         std::min(progress.bytes_total, progress.bytes_written));
-  std::string text = fmt::format("{}/{} files   {}   {}", progress.files_done, progress.files_total,
+  std::string text = fmt::format("{}/{}   {}   {}", progress.files_done,
+                                 base::format_counted(progress.files_total, "files"),
                                  base::format_bytes(static_cast<double>(progress.bytes_written)),
                                  base::format_bytes_per_second(rate));
   if (rate > 0 && progress.seconds > 0.5)
@@ -151,25 +153,11 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-// What must be equal in all processes, or they make files of several data sets. Folders may differ:
-// hosts may mount the data elsewhere.
-emulate::Items items_of(const workload::Resolved& resolved) {
-  emulate::Items items{{"the version of Forebay", kVersion},
-                       {"--compat", std::string(workload::compat_name(resolved.compat))},
-                       {"the workload", resolved.workload.name}};
-  for (const workload::Setting& setting : resolved.settings)
-    if (!setting.key.ends_with("_folder") && setting.key != "storage.storage_root")
-      items.emplace_back(setting.key, setting.value);
-  return items;
-}
-
 void note_what_is_there(const std::string& folder, const dataset::GeneratorProgress& now,
                         bool speaks) {
   if (now.files_replaced > 0)
-    talk(
-        fmt::format("note    {}: {} files of these names have another size than asked for and "
-                    "are replaced\n",
-                    folder, base::format_count(now.files_replaced)));
+    talk(fmt::format("note    {}: {} of another size than asked for replaced\n", folder,
+                     base::format_counted(now.files_replaced, "files")));
   if (now.files_strange == 0 || !speaks) return;
   const bool is_one = now.files_strange == 1;
   talk(fmt::format(
@@ -189,10 +177,7 @@ Result<workload::Resolved> resolve_arguments(const Arguments& arguments) {
 }
 
 Result<std::string> data_folder(const Arguments& arguments, const workload::Resolved& resolved) {
-  if (const auto given = arguments.get("--data")) {
-    if (given->empty()) return fail(ErrorCode::kInvalidArgument, "--data needs a folder, not ''");
-    return *given;
-  }
+  if (const auto given = arguments.get("--data")) return storage::normal_place(*given);
   return data_folder(resolved.workload);
 }
 
@@ -202,16 +187,37 @@ Result<std::string> data_folder(const workload::Workload& workload) {
 
 std::string command_line(const Arguments& arguments, std::span<const std::string_view> without) {
   std::string text = "forebay " + std::string(arguments.command().name);
+  std::string program;  // whose own flags are none of ours
   for (const Positional& positional : arguments.command().positionals)
     for (const std::string& value : arguments.all(positional.name))
-      text += " " + quoted(workload::shown_override(value));
+      (positional.verbatim ? program : text) += " " + quoted(workload::shown_override(value));
   for (const Flag& flag : arguments.command().flags) {
     const bool left_out = std::find(without.begin(), without.end(), flag.name) != without.end();
     if (!arguments.has(flag.name) || left_out) continue;
     text += " " + std::string(flag.name);
     if (!flag.value.empty()) text += " " + quoted(*arguments.get(flag.name));
   }
+  if (!program.empty()) text += " --" + program;
   return text;
+}
+
+Status agree_on_command(const Arguments& arguments, std::span<const std::string_view> may_differ,
+                        const emulate::Items& more, cluster::World& world, std::stop_token stop) {
+  const Command& command = arguments.command();
+  emulate::Items items{{"the command", "forebay " + std::string(command.name)}};
+  for (const Flag& flag : command.flags) {
+    const bool is_free =
+        std::find(may_differ.begin(), may_differ.end(), flag.name) != may_differ.end();
+    const bool is_told = std::any_of(more.begin(), more.end(), [&](const auto& item) {
+      return item.first == flag.name;  // with its effect, whoever asked for it
+    });
+    if (is_free || is_told) continue;
+    const std::string value = flag.value.empty() ? (arguments.has(flag.name) ? "on" : "off")
+                                                 : arguments.get(flag.name).value_or("");
+    items.emplace_back(flag.name, value);
+  }
+  items.insert(items.end(), more.begin(), more.end());
+  return emulate::agree_on(items, world, std::move(stop));
 }
 
 Status remove_data(const workload::Resolved& resolved, const std::string& folder) {
@@ -227,7 +233,8 @@ Status remove_data(const workload::Resolved& resolved, const std::string& folder
     for (const std::string& side : options.format->side_paths(file.path))
       store->remove(side).ignore("compressed files have none");
   }
-  talk(fmt::format("{}: {} files removed (dataset.keep_files: False)\n", folder, removed));
+  talk(fmt::format("{}: {} removed (dataset.keep_files: False)\n", folder,
+                   base::format_counted(removed, "files")));
   return {};
 }
 
@@ -243,7 +250,8 @@ Status generate_data(const workload::Resolved& resolved, const std::string& fold
   std::stop_source end;  // asked for, or another process has failed
   const std::stop_callback when_asked(stop, [&] { end.request_stop(); });
   const std::stop_callback when_failed(all.failed(), [&] { end.request_stop(); });
-  FB_TRY(emulate::agree_on(items_of(resolved), all, end.get_token()));
+  // Or they make files of several data sets.
+  FB_TRY(emulate::agree_on(emulate::items_of(resolved, kVersion), all, end.get_token()));
   options.before_writing = [&]() -> Status {
     FB_TRY(all.meet(0, end.get_token()));
     return {};
@@ -264,7 +272,7 @@ Status generate_data(const workload::Resolved& resolved, const std::string& fold
       FB_TRY(all.gather(posted_progress(mine), end.get_token()));
   if (quiet) return {};
   const dataset::GeneratorProgress done = sum_of_progress(everybody);
-  std::string text = fmt::format("{}: {} files", folder, base::format_count(done.files_done));
+  std::string text = fmt::format("{}: {}", folder, base::format_counted(done.files_done, "files"));
   if (done.bytes_written > 0)
     text += fmt::format(
         ", {} written in {} ({})", base::format_bytes(static_cast<double>(done.bytes_written)),

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "cli/flags.h"
+#include "emulate/agreement.h"
 #include "forebay/result.h"
 #include "workload/workload.h"
 
@@ -47,6 +48,11 @@ Result<std::string> data_folder(const workload::Workload& workload);
 // ***.
 std::string command_line(const Arguments& arguments,
                          std::span<const std::string_view> without = {});
+
+// That all processes of `world` were started for the same: the command, each of its flags but those
+// that may differ from process to process, and `more`. Errors as emulate::agree_on().
+Status agree_on_command(const Arguments& arguments, std::span<const std::string_view> may_differ,
+                        const emulate::Items& more, cluster::World& world, std::stop_token stop);
 
 // Makes what is missing of the workload's data set, with progress on a terminal. In a world of
 // several processes each makes its share; all return when all files are there.

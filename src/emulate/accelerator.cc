@@ -19,24 +19,41 @@ class Tracks {
  public:
   Tracks(trace::Recorder* recorder, int rank) : recorder_(recorder) {
     if (recorder_ == nullptr) return;
-    track_ = recorder_->track(fmt::format("accelerator {}", rank));
-    wait_ = recorder_->name("wait for batch");
-    compute_ = recorder_->name("compute");
-    sync_ = recorder_->name("wait for others");
-    checkpoint_ = recorder_->name("checkpoint");
+    track_ = recorder_->track(trace::TrackKind::kDevice, "accelerator", rank);
+    step_ = recorder_->name("step", trace::Category::kStep);
+    wait_ = recorder_->name("data wait", trace::Category::kDataWait);
+    compute_ = recorder_->name("compute", trace::Category::kCompute);
+    sync_ = recorder_->name("barrier", trace::Category::kCollective);
+    checkpoint_ = recorder_->name("checkpoint", trace::Category::kCheckpoint);
+    step_key_ = recorder_->key(trace::key::kStep);
+    epoch_key_ = recorder_->key(trace::key::kEpoch);
+    fetch_key_ = recorder_->key(trace::key::kFetchNs);
+    prepare_key_ = recorder_->key(trace::key::kPrepareNs);
   }
-  void wait(int64_t a, int64_t b, uint64_t step) { span(wait_, a, b, step); }
+  void step(int64_t a, int64_t b, uint64_t epoch, uint64_t step) {
+    if (recorder_ == nullptr) return;
+    recorder_->span(
+        track_, step_, a, b,
+        {{step_key_, static_cast<int64_t>(step)}, {epoch_key_, static_cast<int64_t>(epoch)}});
+  }
+  void wait(int64_t a, int64_t b, const loader::Batch::Wait& why) {
+    if (recorder_ != nullptr && b > a)
+      recorder_->span(track_, wait_, a, b,
+                      {{fetch_key_, why.fetch_ns}, {prepare_key_, why.decode_ns}});
+  }
   void compute(int64_t a, int64_t b, uint64_t step) { span(compute_, a, b, step); }
   void sync(int64_t a, int64_t b, uint64_t step) { span(sync_, a, b, step); }
   void checkpoint(int64_t a, int64_t b, uint64_t step) { span(checkpoint_, a, b, step); }
 
  private:
-  void span(int name, int64_t a, int64_t b, uint64_t step) {
+  void span(trace::NameId name, int64_t a, int64_t b, uint64_t step) {
     if (recorder_ != nullptr && b > a)
-      recorder_->span(track_, name, a, b, static_cast<int64_t>(step));
+      recorder_->span(track_, name, a, b, {{step_key_, static_cast<int64_t>(step)}});
   }
   trace::Recorder* recorder_;
-  int track_ = 0, wait_ = 0, compute_ = 0, sync_ = 0, checkpoint_ = 0;
+  trace::TrackId track_ = 0;
+  trace::NameId step_ = 0, wait_ = 0, compute_ = 0, sync_ = 0, checkpoint_ = 0;
+  trace::KeyId step_key_ = 0, epoch_key_ = 0, fetch_key_ = 0, prepare_key_ = 0;
 };
 
 class EpochRun {
@@ -107,7 +124,7 @@ class EpochRun {
 
     const Taken taken = count(*batch);
     batch.reset();
-    tracks_.wait(free_ns, start_ns, step);
+    tracks_.wait(free_ns, start_ns, wait);
     tracks_.compute(start_ns, end_ns, step);
     Block& block = out_.blocks.back();
     // DLIO's figures too stand on the device's time line, on which steps never overlap: how late
@@ -123,6 +140,7 @@ class EpochRun {
       sync_ns = device_ns_ - end_ns;
       tracks_.sync(end_ns, device_ns_, step);
     }
+    tracks_.step(free_ns, device_ns_, plan_.epoch, step);
     TimeSplit split;
     split.fetch = static_cast<double>(wait.fetch_ns) * kNano;
     split.decode = static_cast<double>(wait.decode_ns) * kNano;
@@ -164,13 +182,13 @@ class EpochRun {
     out_.included_payload_bytes += taken.payload_bytes;
   }
 
-  // All accelerators stop, accelerator 0 saves, all go on together.
+  // All accelerators stop, the first of each process saves for all of them, all go on together.
   Status checkpoint_after(uint64_t step) {
     if (!plan_.checkpoint_due || !plan_.checkpoint_due(step)) return {};
     close_block();
     const int64_t start = device_ns_;
     FB_TRY(group_.barrier_max(member_, start, stop_));
-    if (rank_ == 0) FB_TRY(plan_.save_checkpoint(step));
+    if (member_ == 0) FB_TRY(plan_.save_checkpoint(step));
     device_ns_ = FB_TRY(group_.barrier_max(member_, clock_.now_ns(), stop_));
     out_.split.checkpoint += static_cast<double>(device_ns_ - start) * kNano;
     tracks_.checkpoint(start, device_ns_, step);

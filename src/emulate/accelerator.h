@@ -33,7 +33,8 @@ struct EpochPlan {
   bool has_barrier = true;
   int64_t run_start_ns = 0;
   // Whether training stops for a checkpoint after step `step` (from 0), and the saving itself,
-  // which accelerator 0 does while the others wait. Null: no checkpoints within the epoch.
+  // which the first accelerator of each process does while the others wait. Null: no checkpoints
+  // within the epoch.
   std::function<bool(uint64_t step)> checkpoint_due;
   std::function<Status(uint64_t step)> save_checkpoint;
 };

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "emulate/packing.h"
+#include "emulate/runner.h"
 
 namespace forebay::emulate {
 namespace {
@@ -43,9 +44,13 @@ std::string first_difference(const Items& first, const Items& other,
                          first_name);
     if (i >= first.size())
       return fmt::format("it knows {}, which {} does not", other[i].first, first_name);
-    if (first[i].second != other[i].second)
-      return fmt::format("{} is {}, {} has {}", other[i].first, other[i].second, first_name,
-                         first[i].second);
+    if (first[i].second == other[i].second) continue;
+    if (first[i].second.empty())
+      return fmt::format("{} is {}, but not given to {}", other[i].first, other[i].second,
+                         first_name);
+    return fmt::format("{} is {}, {} has {}", other[i].first,
+                       other[i].second.empty() ? "not given" : other[i].second, first_name,
+                       first[i].second);
   }
   return "";
 }
@@ -95,6 +100,32 @@ std::string first_file_that_differs(std::string_view first, std::string_view oth
 }
 
 }  // namespace
+
+Items items_of(const workload::Resolved& resolved, const std::string& version) {
+  Items items{{"the version of Forebay", version},
+              {"--compat", std::string(workload::compat_name(resolved.compat))},
+              {"the workload", resolved.workload.name}};
+  for (const workload::Setting& setting : resolved.settings)
+    if (!setting.key.ends_with("_folder") && setting.key != "storage.storage_root")
+      items.emplace_back(setting.key, setting.value);
+  return items;
+}
+
+Items items_of(const RunRequest& request) {
+  const RunOptions& options = request.options;
+  const bool has_limit = options.errors_max != UINT64_MAX;
+  Items items = items_of(request.resolved, request.version);
+  const Items more{{"--storage", options.storage},
+                   {"--payload", options.payload},
+                   {"--cache", options.cache},
+                   {"--on-error", options.on_error},
+                   {"--errors-max", has_limit ? fmt::format("{}", options.errors_max) : ""},
+                   {"--decode-threads", fmt::format("{}", options.decode_threads)},
+                   {"--no-barrier", options.barrier ? "off" : "on"},
+                   {"--rules", options.rules}};
+  items.insert(items.end(), more.begin(), more.end());
+  return items;
+}
 
 Status agree_on(const Items& mine, cluster::World& world, std::stop_token stop) {
   if (world.size() == 1) return {};

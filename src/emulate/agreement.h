@@ -11,11 +11,20 @@
 #include "cluster/world.h"
 #include "dataset/index.h"
 #include "forebay/result.h"
+#include "workload/workload.h"
 
 namespace forebay::emulate {
 
-// Name and value of everything that must be equal, in one order.
+struct RunRequest;
+
+// Name and value of everything that must be equal, in one order. "" = not given.
 using Items = std::vector<std::pair<std::string, std::string>>;
+
+// Of a workload: its keys, and whose defaults they have. Folders are left out: hosts may mount the
+// data elsewhere.
+Items items_of(const workload::Resolved& resolved, const std::string& version);
+// Of a run: also every option that it heeds and that is not of one process alone.
+Items items_of(const RunRequest& request);
 
 // kInvalidArgument in every process, naming the rank and host and the first item that differs from
 // process 0's, with both values.

@@ -128,6 +128,7 @@ std::string quoted(std::string word) {
 // The command that makes the data of this workload as it was asked for: its file or built-in, and
 // what was said about the data set on top.
 std::string making_command(const workload::Resolved& resolved, const std::string& root) {
+  if (!resolved.generate_command.empty()) return resolved.generate_command;
   std::string source = resolved.workload.name, keys;
   for (const workload::Setting& setting : resolved.settings) {
     constexpr std::string_view kFile = "file ", kBuiltin = "built-in ";
@@ -213,6 +214,10 @@ DatasetFacts facts_of(const dataset::Index& index, const dataset::Order& order,
   facts.problems = summary.problem_count;
   for (const storage::Skipped& problem : summary.problems)
     facts.problem_examples.push_back(problem.path + ": " + problem.reason);
+  if (!summary.cache_problem.empty()) {
+    ++facts.problems;
+    facts.problem_examples.push_back(summary.cache_problem);
+  }
   facts.index_seconds = summary.seconds;
   facts.order_entropy = order.entropy();
   facts.order = describe_order(order.options(), index);
@@ -357,8 +362,9 @@ Result<DataSource> open_data_source(storage::Store& store, const workload::Resol
     source.warnings.push_back(describe_units(*source.index) + ": " +
                               describe_order(order, *source.index));
   if (const uint64_t bad = source.index->summary().bad_file_count; bad > 0)
-    source.warnings.push_back(fmt::format("{} file{} left out: samples cannot be found in {}", bad,
-                                          bad == 1 ? "" : "s", bad == 1 ? "it" : "them"));
+    source.warnings.push_back(fmt::format("{} bad file{}: left out, or used as far as {} whole",
+                                          bad, bad == 1 ? "" : "s",
+                                          bad == 1 ? "it is" : "they are"));
   if (const auto& summary = source.index->summary();
       summary.other_count_files > 0 && is_given(resolved, "dataset.num_samples_per_file"))
     source.warnings.push_back(fmt::format(

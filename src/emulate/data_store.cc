@@ -1,6 +1,7 @@
 #include "emulate/data_store.h"
 
 #include "base/error.h"
+#include "storage/place.h"
 
 namespace forebay::emulate {
 namespace {
@@ -14,7 +15,7 @@ bool is_no_root(const std::string& root) {
 }  // namespace
 
 bool is_object_place(const std::string& place) {
-  return place.starts_with(kScheme);
+  return storage::is_object_place(place);
 }
 
 Result<std::unique_ptr<storage::Store>> open_data_store(const std::string& spec,
@@ -36,18 +37,26 @@ Result<std::unique_ptr<storage::Store>> open_data_store(const std::string& spec,
 
 Result<std::string> place_of(const std::string& folder, const workload::Storage& storage) {
   std::string root = storage.storage_root;
-  if (is_object_place(folder)) return folder;
+  if (is_object_place(folder)) return storage::normal_place(folder);
   if (storage.is_object_store()) {
     if (is_no_root(root))
       return fail(ErrorCode::kInvalidArgument,
                   "storage.storage_root = '{}': storage.storage_type = {} needs the name of a "
                   "bucket there",
                   root, storage.storage_type);
-    while (root.ends_with('/')) root.pop_back();
-    return (is_object_place(root) ? "" : std::string(kScheme)) + root + "/" + folder;
+    return storage::normal_place((is_object_place(root) ? "" : std::string(kScheme)) + root + "/" +
+                                 folder);
   }
-  if (folder.starts_with('/') || is_no_root(root)) return folder;
-  return root.ends_with('/') ? root + folder : root + "/" + folder;
+  if (folder.empty() && is_no_root(root))
+    return fail(ErrorCode::kInvalidArgument,
+                "dataset.data_folder is empty: name a folder there, or with --data");
+  if (folder.starts_with('/') || is_no_root(root)) return storage::normal_place(folder);
+  return storage::normal_place(root + "/" + folder);
+}
+
+Result<std::string> checkpoint_place(const std::string& place, const workload::Storage& storage) {
+  if (storage.is_object_store() && !place.starts_with('/')) return place_of(place, storage);
+  return place;
 }
 
 }  // namespace forebay::emulate

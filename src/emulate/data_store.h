@@ -21,7 +21,11 @@ Result<std::unique_ptr<storage::Store>> open_data_store(const std::string& spec,
 bool is_object_place(const std::string& place);
 
 // Where `folder`, a key of the workload, lies. With an object store's storage_type a relative
-// folder is a prefix in the bucket storage_root; kInvalidArgument when that names none.
+// folder is a prefix in the bucket storage_root; kInvalidArgument when that names none. In the
+// plain form of storage/place.h.
 Result<std::string> place_of(const std::string& folder, const workload::Storage& storage);
+
+// The same for a place of checkpoints, which is a folder as it stands, whatever storage_root says.
+Result<std::string> checkpoint_place(const std::string& place, const workload::Storage& storage);
 
 }  // namespace forebay::emulate

@@ -18,6 +18,7 @@
 #include "emulate/schedule.h"
 #include "emulate/verdict.h"
 #include "trace/recorder.h"
+#include "trace/testing_memory.h"
 
 namespace forebay::emulate {
 namespace {
@@ -172,7 +173,9 @@ TEST_F(Runs, StepCheckpointsWinOverEpochOnesAndAreCountedAsStall) {
                "model.model_size_bytes=100000", "checkpoint.checkpoint_folder=" + saves}));
   ASSERT_EQ(result.checkpoints.size(), 6u);  // after steps 4 and 8 of each epoch
   EXPECT_GT(result.split.checkpoint, 0);
-  EXPECT_EQ(std::filesystem::file_size(saves + "/global_epoch1_step4/model_states-0.pt"), 100000u);
+  EXPECT_EQ(result.checkpoints[3].step, 8u);
+  const std::string file = saves + "/" + result.checkpoints[3].path + "/model_states-0.safetensors";
+  EXPECT_EQ(std::filesystem::file_size(file), 4096u + 100000);
 }
 
 TEST_F(Runs, EpochCheckpointsFollowTheirKeys) {
@@ -298,12 +301,33 @@ TEST_F(Runs, SamplesKeptInMemoryAreReadInTheFirstEpochOnly) {
 
 TEST_F(Runs, TraceHoldsComputeAndWaits) {
   generate(8);
-  trace::Recorder recorder(10000);
+  trace::MemoryFile file;
+  trace::Recorder recorder(file.writer(), {.host = "alpha", .process = "test"});
   RunRequest asked = request({"reader.batch_size=1"});
   asked.recorder = &recorder;
-  run_ok(asked);
-  EXPECT_GE(recorder.recorded(), 8u);
+  const RunResult result = run_ok(asked);
+  ASSERT_TRUE(recorder.finish().ok());
   EXPECT_EQ(recorder.dropped(), 0u);
+  const trace::Recording recording = file.load();
+  std::map<trace::Category, uint64_t> count, bytes;
+  const auto key = recording.find_key(trace::key::kBytes, trace::ArgumentType::kInteger);
+  ASSERT_TRUE(key.has_value());
+  for (size_t row = 0; row < recording.size(); ++row) {
+    const trace::TrackId track = recording.track(row);
+    const auto column = recording.column(*key, track);
+    ++count[recording.name(row).category];
+    if (!column.empty()) {
+      bytes[recording.name(row).category] +=
+          static_cast<uint64_t>(column[row - recording.rows(track).first]);
+    }
+  }
+  const uint64_t steps = 8 * result.epochs.size();
+  EXPECT_EQ(count[trace::Category::kStep], steps);
+  EXPECT_EQ(count[trace::Category::kCompute], steps);
+  EXPECT_GE(count[trace::Category::kPrepare], 1u);  // most are checked while they are read
+  uint64_t read = 0;
+  for (const auto& epoch : result.epochs) read += epoch.file_bytes;
+  EXPECT_EQ(bytes[trace::Category::kRead], read);
 }
 
 TEST_F(Runs, SearchFindsTheCountThatStillPasses) {
@@ -350,7 +374,7 @@ TEST_F(Runs, InspectCountsABadRecordAmongTheProblems) {
   file.seekp(1000);
   file << "damage";
   file.close();
-  std::ofstream(folder_ + "/train/empty.npz");
+  std::ofstream(folder_ + "/train/empty.npz").close();
   InspectionOptions options;
   options.check_all = true;
   const auto found = inspect(folder_, options, [](uint64_t, uint64_t) {}, {});
@@ -481,7 +505,9 @@ TEST_F(Runs, SaveOnesWhenTensorsShallNotBeRandom) {
         {"workflow.checkpoint=True", "checkpoint.checkpoint_folder=" + saves,
          "model.model_size_bytes=5000", fmt::format("checkpoint.randomize_tensor={}", is_random)}));
     ASSERT_EQ(result.checkpoints.size(), 1u);
-    std::ifstream file(saves + "/" + result.checkpoints[0].path, std::ios::binary);
+    std::ifstream file(saves + "/" + result.checkpoints[0].path + "/model_states-0.safetensors",
+                       std::ios::binary);
+    file.seekg(4096);  // behind the header
     const std::string bytes((std::istreambuf_iterator<char>(file)), {});
     ASSERT_EQ(bytes.size(), 5000u);
     EXPECT_EQ(bytes == std::string(5000, '\1'), !is_random);

@@ -1,6 +1,7 @@
 #include "emulate/epoch_part.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "base/error.h"
@@ -11,114 +12,139 @@ namespace {
 
 constexpr size_t kBadRecordsMax = 100;
 
-void put(Packer& packer, const trace::Histogram& histogram) {
-  packer.put_all(histogram.to_words());
+template <class T, class Plain>
+concept Is = std::is_same_v<std::remove_const_t<T>, Plain>;
+
+// What of each struct goes to another process: packed and unpacked in this order.
+template <Is<Block> T>
+void fields(T& block, auto& each) {
+  each(block.start, block.end, block.load, block.compute, block.proc, block.splits);
+}
+template <Is<RankEpoch> T>  // all but the blocks
+void fields(T& rank, auto& each) {
+  each(rank.split, rank.last, rank.included_seconds, rank.compute_seconds, rank.included_samples,
+       rank.included_file_bytes, rank.included_payload_bytes);
+}
+template <Is<sys::Host> T>
+void fields(T& host, auto& each) {
+  each(host.name, host.kernel, host.cpu_model, host.cpu_count, host.cpu_count_online,
+       host.memory_bytes, host.memory_limit_bytes, host.is_governor_powersave);
+}
+template <Is<BadRecordNote> T>
+void fields(T& note, auto& each) {
+  each(note.path, note.cause);
+}
+template <Is<EpochPart> T>
+void fields(T& part, auto& each) {
+  each(part.rank, part.epoch, part.is_evaluation, part.start, part.end, part.totals, part.ranks,
+       part.cpu_seconds, part.device_bytes, part.device_unknown, part.why_no_bytes, part.network,
+       part.bad_count, part.read_ns, part.meminfo);
+}
+template <Is<RunPart> T>
+void fields(T& part, auto& each) {
+  each(part.rank, part.accelerators, part.host, part.cpuinfo, part.meminfo, part.cpu_seconds,
+       part.peak_resident_bytes, part.open_files_max, part.threads_max, part.bad_count,
+       part.read_retries, part.bad_records, part.warnings, part.first_batch_seconds);
 }
 
-Status get(Unpacker& unpacker, trace::Histogram& histogram) {
-  std::vector<uint64_t> words;
-  unpacker.get_all(words);
-  auto made = trace::Histogram::from_words(words);
-  if (!made) return fail(ErrorCode::kCorruption, "a histogram of another process is damaged");
-  histogram = *std::move(made);
-  return {};
-}
+class Writing {
+ public:
+  void operator()(const auto&... values) { (put(values), ...); }
+  std::string take() { return packer_.take(); }
 
-template <class T>
-void put_optional(Packer& packer, const std::optional<T>& value) {
-  packer.put<uint8_t>(value ? 1 : 0);
-  packer.put(value.value_or(T{}));
-}
-
-template <class T>
-void get_optional(Unpacker& unpacker, std::optional<T>& value) {
-  uint8_t is_there = 0;
-  T found{};
-  unpacker.get(is_there);
-  unpacker.get(found);
-  if (is_there != 0) value = found;
-}
-
-// All but the blocks.
-void put(Packer& packer, const RankEpoch& rank) {
-  packer.put(rank.split);
-  packer.put(rank.last);
-  packer.put(rank.included_seconds);
-  packer.put(rank.compute_seconds);
-  packer.put(rank.included_samples);
-  packer.put(rank.included_file_bytes);
-  packer.put(rank.included_payload_bytes);
-}
-
-void get(Unpacker& unpacker, RankEpoch& rank) {
-  unpacker.get(rank.split);
-  unpacker.get(rank.last);
-  unpacker.get(rank.included_seconds);
-  unpacker.get(rank.compute_seconds);
-  unpacker.get(rank.included_samples);
-  unpacker.get(rank.included_file_bytes);
-  unpacker.get(rank.included_payload_bytes);
-}
-
-void put(Packer& packer, const CheckpointRecord& record) {
-  packer.put(record.epoch);
-  packer.put(record.step);
-  packer.put(record.bytes);
-  packer.put(record.start);
-  packer.put(record.end);
-  packer.put(record.seconds);
-  packer.put(record.is_synced);
-  packer.put(record.path);
-}
-
-void get(Unpacker& unpacker, CheckpointRecord& record) {
-  unpacker.get(record.epoch);
-  unpacker.get(record.step);
-  unpacker.get(record.bytes);
-  unpacker.get(record.start);
-  unpacker.get(record.end);
-  unpacker.get(record.seconds);
-  unpacker.get(record.is_synced);
-  unpacker.get(record.path);
-}
-
-void put(Packer& packer, const sys::Host& host) {
-  packer.put(host.name);
-  packer.put(host.kernel);
-  packer.put(host.cpu_model);
-  packer.put(host.cpu_count);
-  packer.put(host.cpu_count_online);
-  packer.put(host.memory_bytes);
-  packer.put(host.memory_limit_bytes);
-  packer.put(host.is_governor_powersave);
-}
-
-void get(Unpacker& unpacker, sys::Host& host) {
-  unpacker.get(host.name);
-  unpacker.get(host.kernel);
-  unpacker.get(host.cpu_model);
-  unpacker.get(host.cpu_count);
-  unpacker.get(host.cpu_count_online);
-  unpacker.get(host.memory_bytes);
-  unpacker.get(host.memory_limit_bytes);
-  unpacker.get(host.is_governor_powersave);
-}
-
-void put(Packer& packer, const std::map<std::string, std::string>& texts) {
-  packer.put<uint64_t>(texts.size());
-  for (const auto& [key, value] : texts) {
-    packer.put(key);
-    packer.put(value);
+ private:
+  template <class T>
+  void put(const T& value) {
+    if constexpr (std::is_trivially_copyable_v<T>)
+      packer_.put(value);
+    else
+      fields(value, *this);
   }
+  void put(const std::string& text) { packer_.put(text); }
+  void put(const trace::Histogram& histogram) { put(histogram.to_words()); }
+  template <class T>
+  void put(const std::optional<T>& value) {
+    packer_.put<uint8_t>(value ? 1 : 0);
+    put(value.value_or(T{}));
+  }
+  template <class T>
+  void put(const std::vector<T>& values) {
+    packer_.put<uint64_t>(values.size());
+    for (const T& value : values) put(value);
+  }
+  void put(const std::map<std::string, std::string>& texts) {
+    packer_.put<uint64_t>(texts.size());
+    for (const auto& [key, value] : texts) (*this)(key, value);
+  }
+
+  Packer packer_;
+};
+
+class Reading {
+ public:
+  explicit Reading(std::string_view bytes) : unpacker_(bytes) {}
+  void operator()(auto&... values) { (get(values), ...); }
+  Status done() const {
+    if (is_damaged_)
+      return fail(ErrorCode::kCorruption, "a histogram of another process is damaged");
+    return unpacker_.done();
+  }
+
+ private:
+  template <class T>
+  void get(T& value) {
+    if constexpr (std::is_trivially_copyable_v<T>)
+      unpacker_.get(value);
+    else
+      fields(value, *this);
+  }
+  void get(std::string& text) { unpacker_.get(text); }
+  void get(trace::Histogram& histogram) {
+    std::vector<uint64_t> words;
+    get(words);
+    auto made = trace::Histogram::from_words(words);
+    is_damaged_ = is_damaged_ || !made;
+    if (made) histogram = *std::move(made);
+  }
+  template <class T>
+  void get(std::optional<T>& value) {
+    uint8_t is_there = 0;
+    T found{};
+    (*this)(is_there, found);
+    if (is_there != 0) value = found;
+  }
+  template <class T>
+  void get(std::vector<T>& values) {
+    values.resize(unpacker_.count());
+    for (T& value : values) get(value);
+  }
+  void get(std::map<std::string, std::string>& texts) {
+    const size_t count = unpacker_.count();
+    for (size_t i = 0; i < count; ++i) {
+      std::string key;
+      get(key);
+      get(texts[key]);
+    }
+  }
+
+  Unpacker unpacker_;
+  bool is_damaged_ = false;
+};
+
+template <class Part>
+std::string packed(const Part& part) {
+  Writing writing;
+  writing(part);
+  return writing.take();
 }
 
-void get(Unpacker& unpacker, std::map<std::string, std::string>& texts) {
-  const size_t count = unpacker.count();
-  for (size_t i = 0; i < count; ++i) {
-    std::string key;
-    unpacker.get(key);
-    unpacker.get(texts[key]);
-  }
+template <class Part>
+Result<Part> unpacked(std::string_view bytes) {
+  Reading reading(bytes);
+  Part part;
+  reading(part);
+  FB_TRY(reading.done());
+  return part;
 }
 
 // The row of the host `name`, made when there is none.
@@ -179,86 +205,28 @@ void merge_hosts(const std::vector<EpochPart>& parts, std::span<const std::strin
 }  // namespace
 
 std::string pack(const EpochPart& part) {
-  Packer packer;
-  packer.put(part.rank);
-  packer.put(part.epoch);
-  packer.put(part.is_evaluation);
-  packer.put(part.start);
-  packer.put(part.end);
-  packer.put_all(part.totals);
-  packer.put<uint64_t>(part.ranks.size());
-  for (const RankEpoch& rank : part.ranks) put(packer, rank);
-  packer.put<uint64_t>(part.checkpoints.size());
-  for (const CheckpointRecord& record : part.checkpoints) put(packer, record);
-  packer.put(part.cpu_seconds);
-  put_optional(packer, part.device_bytes);
-  packer.put(part.device_unknown);
-  packer.put(part.why_no_bytes);
-  put_optional(packer, part.network);
-  packer.put(part.bad_count);
-  put(packer, part.read_ns);
-  put(packer, part.meminfo);
-  return packer.take();
+  return packed(part);
 }
 
 Result<EpochPart> unpack_epoch_part(std::string_view bytes) {
-  Unpacker unpacker(bytes);
-  EpochPart part;
-  unpacker.get(part.rank);
-  unpacker.get(part.epoch);
-  unpacker.get(part.is_evaluation);
-  unpacker.get(part.start);
-  unpacker.get(part.end);
-  unpacker.get_all(part.totals);
-  part.ranks.resize(unpacker.count());
-  for (RankEpoch& rank : part.ranks) get(unpacker, rank);
-  part.checkpoints.resize(unpacker.count());
-  for (CheckpointRecord& record : part.checkpoints) get(unpacker, record);
-  unpacker.get(part.cpu_seconds);
-  get_optional(unpacker, part.device_bytes);
-  unpacker.get(part.device_unknown);
-  unpacker.get(part.why_no_bytes);
-  get_optional(unpacker, part.network);
-  unpacker.get(part.bad_count);
-  FB_TRY(get(unpacker, part.read_ns));
-  get(unpacker, part.meminfo);
-  FB_TRY(unpacker.done());
-  return part;
+  return unpacked<EpochPart>(bytes);
 }
 
 std::string pack_blocks(const EpochPart& part) {
-  Packer packer;
-  packer.put<uint64_t>(part.ranks.size());
-  for (const RankEpoch& rank : part.ranks) {
-    packer.put<uint64_t>(rank.blocks.size());
-    for (const Block& block : rank.blocks) {
-      packer.put(block.start);
-      packer.put(block.end);
-      packer.put_all(block.load);
-      packer.put_all(block.compute);
-      packer.put_all(block.proc);
-      packer.put_all(block.splits);
-    }
-  }
-  return packer.take();
+  Writing writing;
+  writing(uint64_t{part.ranks.size()});
+  for (const RankEpoch& rank : part.ranks) writing(rank.blocks);
+  return writing.take();
 }
 
 Status unpack_blocks(std::string_view bytes, EpochPart& part) {
-  Unpacker unpacker(bytes);
-  if (unpacker.count() != part.ranks.size())
+  Reading reading(bytes);
+  uint64_t count = 0;
+  reading(count);
+  if (count != part.ranks.size())
     return fail(ErrorCode::kCorruption, "figures of another process do not belong together");
-  for (RankEpoch& rank : part.ranks) {
-    rank.blocks.resize(unpacker.count());
-    for (Block& block : rank.blocks) {
-      unpacker.get(block.start);
-      unpacker.get(block.end);
-      unpacker.get_all(block.load);
-      unpacker.get_all(block.compute);
-      unpacker.get_all(block.proc);
-      unpacker.get_all(block.splits);
-    }
-  }
-  return unpacker.done();
+  for (RankEpoch& rank : part.ranks) reading(rank.blocks);
+  return reading.done();
 }
 
 EpochResult merge(std::vector<EpochPart> parts, StepRange included,
@@ -291,51 +259,11 @@ EpochResult merge(std::vector<EpochPart> parts, StepRange included,
 }
 
 std::string pack(const RunPart& part) {
-  Packer packer;
-  packer.put(part.rank);
-  packer.put(part.accelerators);
-  put(packer, part.host);
-  put(packer, part.cpuinfo);
-  put(packer, part.meminfo);
-  packer.put(part.cpu_seconds);
-  packer.put(part.peak_resident_bytes);
-  packer.put(part.open_files_max);
-  packer.put(part.threads_max);
-  packer.put(part.bad_count);
-  packer.put(part.read_retries);
-  packer.put<uint64_t>(part.bad_records.size());
-  for (const BadRecordNote& note : part.bad_records) {
-    packer.put(note.path);
-    packer.put(note.cause);
-  }
-  packer.put_all(part.warnings);
-  packer.put(part.first_batch_seconds);
-  return packer.take();
+  return packed(part);
 }
 
 Result<RunPart> unpack_run_part(std::string_view bytes) {
-  Unpacker unpacker(bytes);
-  RunPart part;
-  unpacker.get(part.rank);
-  unpacker.get(part.accelerators);
-  get(unpacker, part.host);
-  get(unpacker, part.cpuinfo);
-  get(unpacker, part.meminfo);
-  unpacker.get(part.cpu_seconds);
-  unpacker.get(part.peak_resident_bytes);
-  unpacker.get(part.open_files_max);
-  unpacker.get(part.threads_max);
-  unpacker.get(part.bad_count);
-  unpacker.get(part.read_retries);
-  part.bad_records.resize(unpacker.count());
-  for (BadRecordNote& note : part.bad_records) {
-    unpacker.get(note.path);
-    unpacker.get(note.cause);
-  }
-  unpacker.get_all(part.warnings);
-  unpacker.get(part.first_batch_seconds);
-  FB_TRY(unpacker.done());
-  return part;
+  return unpacked<RunPart>(bytes);
 }
 
 void merge(const std::vector<RunPart>& parts, RunResult& result) {

@@ -27,7 +27,6 @@ struct EpochPart {
   double start = 0, end = 0;       // seconds since the run's start, on the clock of process 0
   std::vector<RankTotals> totals;  // by accelerator of the process
   std::vector<RankEpoch> ranks;
-  std::vector<CheckpointRecord> checkpoints;
   double cpu_seconds = 0;
   std::optional<uint64_t> device_bytes;
   std::string device_unknown;  // why there are none

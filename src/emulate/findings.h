@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emulate/result.h"
+#include "trace/differential.h"
 #include "trace/histogram.h"
 
 namespace forebay::emulate {
@@ -43,6 +44,27 @@ struct MaximumFound {
   int accelerators = 0;           // the largest count that passed; 0 = not even one
   std::string stopped_by;         // "gate": a count failed; "limit"; "data set": too few samples
   std::vector<Attempt> attempts;  // in the order they were run
+  bool is_interrupted = false;
+};
+
+// What runs of one workload under several conditions say of its stalls.
+struct StallsFound {
+  std::string version, command;  // of Forebay; as typed
+  std::string workload, data, storage;
+  int accelerators = 0, hosts = 0;  // of all processes
+  uint64_t batch_size = 0;
+  uint64_t steps = 0, steps_excluded = 0;  // of one run, each accelerator; the first ones of these
+  uint64_t steps_per_epoch = 0;            // that the data set has
+  int repeats_asked = 0, repeats = 0;      // whole ones
+  bool is_real_data_on_hosts = false;      // T3 and T4 ran on several hosts
+  trace::DifferentialTimes times;
+  trace::DifferentialStalls stalls;
+  trace::MeasuredRates rates;
+  trace::CacheShare cache;
+  trace::PaceModel pace;
+  Figure cold_cached_share;  // of T3's bytes that no device delivered, the largest over repeats
+  Figure warm_cached_share;  // of T4's, the smallest
+  std::vector<std::string> notes;  // what makes these figures differ from what one might expect
   bool is_interrupted = false;
 };
 

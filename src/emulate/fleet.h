@@ -38,7 +38,7 @@ class Fleet {
   uint64_t steps() const;
 
   // Runs one epoch on all accelerators and tells the observer how far it is. `part` is what was
-  // measured, also when the epoch ended early; the run's checkpoints are not in it. The error is
+  // measured, also when the epoch ended early. The error is
   // that of the first accelerator that failed, or kCancelled.
   Status run(EpochPlan plan, bool is_evaluation, EpochPart& part);
 

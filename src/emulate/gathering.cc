@@ -41,9 +41,6 @@ Status Gathering::exchange(const EpochPart& part) {
       parts.push_back(FB_TRY(unpack_epoch_part(all[rank])));
       if (!blocks.empty()) FB_TRY(unpack_blocks(blocks[rank], parts.back()));
     }
-    if (run_.world.rank() != 0)
-      run_.result.checkpoints.insert(run_.result.checkpoints.end(), parts[0].checkpoints.begin(),
-                                     parts[0].checkpoints.end());
   }
   bad_count_of_all_ = 0;
   for (const EpochPart& one : parts) bad_count_of_all_ += one.bad_count;
@@ -128,6 +125,7 @@ void Gathering::end_early(const Status& status) {
           : run_.world.last_words(pack_last_words(), kFailureGraceSeconds, kFailureGraceSeconds);
   std::vector<RunPart> parts;
   std::vector<EpochPart> epoch;
+  if (is_stop) run_.result.stopped_because = why_stopped(words, failure);
   for (size_t rank = 0; rank < words.size(); ++rank) {
     Status taken = fail(ErrorCode::kCancelled, "it did not answer any more");
     if (words[rank]) taken = take_last_words(*words[rank], parts, epoch);
@@ -142,6 +140,24 @@ void Gathering::end_early(const Status& status) {
   }
   if (!epoch.empty()) add_epoch(std::move(epoch), false);
   merge(parts, run_.result);
+}
+
+// A launcher asks everybody to stop when it has lost a process, and tells nobody which.
+std::string Gathering::why_stopped(const std::vector<std::optional<std::string>>& words,
+                                   const std::optional<Error>& failure) const {
+  constexpr int kNamed = 4;
+  std::string lost;
+  int count = 0;
+  for (size_t rank = 0; rank < words.size(); ++rank) {
+    if (words[rank] || ++count > kNamed) continue;
+    lost += (lost.empty() ? "" : ", ") + cluster::name_of(run_.world, static_cast<int>(rank));
+  }
+  if (count > kNamed) lost += fmt::format(" and {} more", count - kNamed);
+  if (count > 0) return fmt::format("no answer from {}: killed, crashed or stuck", lost);
+  // "rank 1 on host1: stopped while ..."
+  const std::string who =
+      failure ? failure->message.substr(0, failure->message.find(": ")) + " was " : "";
+  return who + "asked to stop (Ctrl-C, SIGTERM or SIGHUP)";
 }
 
 std::string Gathering::pack_last_words() const {

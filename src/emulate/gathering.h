@@ -46,6 +46,8 @@ class Gathering {
   void fill_own_part();
   Status exchange_parts();
   void end_early(const Status& status);
+  std::string why_stopped(const std::vector<std::optional<std::string>>& words,
+                          const std::optional<Error>& failure) const;
   std::string pack_last_words() const;
   Status take_last_words(const std::string& text, std::vector<RunPart>& parts,
                          std::vector<EpochPart>& epoch) const;

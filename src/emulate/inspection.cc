@@ -11,6 +11,7 @@
 #include "dataset/order.h"
 #include "emulate/data_store.h"
 #include "loader/engine.h"
+#include "storage/place.h"
 #include "storage/store.h"
 #include "sys/host.h"
 
@@ -137,9 +138,10 @@ Status check_all(storage::Store& store, const dataset::Index& index,
 
 }  // namespace
 
-Result<Inspection> inspect(const std::string& path, const InspectionOptions& options,
+Result<Inspection> inspect(const std::string& place, const InspectionOptions& options,
                            const std::function<void(uint64_t done, uint64_t total)>& progress,
                            std::stop_token stop) {
+  const std::string path = FB_TRY(storage::normal_place(place));
   dataset::IndexOptions index_options;
   const std::unique_ptr<storage::Store> store = FB_TRY(open_place(path, index_options.only_file));
   if (!options.format.empty()) {

@@ -41,6 +41,22 @@ CriticalSplit critical_of(const EpochResult& epoch, bool has_barrier) {
 
 }  // namespace
 
+RankQuantiles over_ranks(
+    std::span<const CheckpointRecord> records,
+    const std::function<std::optional<double>(const RankCheckpoint&)>& figure) {
+  std::vector<double> values;
+  for (const CheckpointRecord& record : records)
+    for (const RankCheckpoint& rank : record.ranks)
+      if (const std::optional<double> value = figure(rank)) values.push_back(*value);
+  RankQuantiles out;
+  out.n = values.size();
+  if (values.empty()) return out;
+  std::sort(values.begin(), values.end());
+  out.median = values[(values.size() - 1) / 2];
+  out.max = values.back();
+  return out;
+}
+
 Spread spread_of(std::span<const double> values, std::string reason_when_empty) {
   Spread spread;
   spread.n = values.size();
@@ -146,7 +162,8 @@ void summarise_epoch(EpochResult& epoch, bool has_compute, bool has_barrier) {
 }
 
 void summarise_run(RunResult& result) {
-  std::vector<double> au, samples, file_bytes, payload_bytes, dlio_au, dlio_samples, saves;
+  std::vector<double> au, samples, file_bytes, payload_bytes, dlio_au, dlio_samples, saves,
+      restores;
   const auto take = [](const Figure& figure, std::vector<double>& into) {
     if (figure.value) into.push_back(*figure.value);
   };
@@ -178,6 +195,7 @@ void summarise_run(RunResult& result) {
     device_known = device_known && epoch.device_bytes.has_value();
   }
   for (const CheckpointRecord& save : result.checkpoints) saves.push_back(save.seconds);
+  for (const CheckpointRecord& restore : result.restores) restores.push_back(restore.seconds);
   result.au = spread_of(au, reason);
   result.samples_per_second = spread_of(samples, reason);
   result.file_bytes_per_second = spread_of(file_bytes, reason);
@@ -185,6 +203,15 @@ void summarise_run(RunResult& result) {
   result.dlio_au = spread_of(dlio_au, reason);
   result.dlio_samples_per_second = spread_of(dlio_samples, reason);
   result.checkpoint_seconds = spread_of(saves, "no checkpoint was written");
+  result.restore_seconds = spread_of(restores, "no checkpoint was restored");
+  result.save_stall_seconds =
+      over_ranks(result.checkpoints, [](const RankCheckpoint& rank) { return rank.stalled; });
+  result.save_durable_seconds =
+      over_ranks(result.checkpoints, [](const RankCheckpoint& rank) { return rank.durable; });
+  result.save_drain_seconds =
+      over_ranks(result.checkpoints, [](const RankCheckpoint& rank) { return rank.drained; });
+  result.restore_rank_seconds =
+      over_ranks(result.restores, [](const RankCheckpoint& rank) { return rank.seconds; });
   result.cpu_seconds_per_gb = per_gb(result.cpu_seconds, bytes);
   if (bytes == 0)
     result.cached_share = Figure::none("no bytes were read");

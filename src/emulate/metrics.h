@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,6 +14,10 @@
 namespace forebay::emulate {
 
 Spread spread_of(std::span<const double> values, std::string reason_when_empty);
+
+// Of the ranks that have the figure; the median is the lower one of two.
+RankQuantiles over_ranks(std::span<const CheckpointRecord> records,
+                         const std::function<std::optional<double>(const RankCheckpoint&)>& figure);
 
 // Steps [first, last) that figures are computed from; empty when all are excluded.
 struct StepRange {

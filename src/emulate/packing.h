@@ -9,7 +9,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include "base/error.h"
 #include "forebay/result.h"
@@ -28,11 +27,6 @@ class Packer {
   void put(const std::string& text) {
     put<uint64_t>(text.size());
     bytes_ += text;
-  }
-  template <class T>
-  void put_all(const std::vector<T>& values) {
-    put<uint64_t>(values.size());
-    for (const T& value : values) put(value);
   }
   std::string take() { return std::move(bytes_); }
 
@@ -57,11 +51,6 @@ class Unpacker {
     if (!has(length)) return;
     text = bytes_.substr(0, length);
     bytes_.remove_prefix(length);
-  }
-  template <class T>
-  void get_all(std::vector<T>& values) {
-    values.resize(count());
-    for (T& value : values) get(value);
   }
   // Of a list; at most as many as bytes are left.
   size_t count() {

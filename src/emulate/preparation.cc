@@ -21,28 +21,9 @@
 namespace forebay::emulate {
 namespace {
 
-// What must be equal everywhere. Folders are not: hosts may mount the data elsewhere.
-Items items(const RunState& run) {
-  Items items{{"the version of Forebay", run.request.version},
-              {"--storage", run.options.storage},
-              {"--payload", run.options.payload},
-              {"--cache", run.options.cache},
-              {"--on-error", run.options.on_error},
-              {"--errors-max", fmt::format("{}", run.options.errors_max)},
-              {"--decode-threads", fmt::format("{}", run.options.decode_threads)},
-              {"--no-barrier", run.options.barrier ? "off" : "on"},
-              {"--rules", run.options.rules},
-              {"--compat", std::string(workload::compat_name(run.request.resolved.compat))},
-              {"the workload", run.workload.name}};
-  for (const workload::Setting& setting : run.request.resolved.settings)
-    if (!setting.key.ends_with("_folder") && setting.key != "storage.storage_root")
-      items.emplace_back(setting.key, setting.value);
-  return items;
-}
-
 // Accelerators are numbered in the order of the ranks; times count from process 0's start.
 Status meet_the_others(RunState& run) {
-  FB_TRY(agree_on(items(run), run.world, run.stop));
+  FB_TRY(agree_on(items_of(run.request), run.world, run.stop));
   FB_TRY(run.world.measure_clocks(run.stop));
   Packer packer;
   packer.put(run.options.accelerators);
@@ -177,12 +158,17 @@ void warn_about_conditions(RunState& run) {
 
 }  // namespace
 
-Status prepare(RunState& run) {
+Status prepare_without_data(RunState& run) {
   FB_TRY(meet_the_others(run));
   if (is_object_place(run.options.data) && run.options.cache != "as-is")
     return fail(ErrorCode::kInvalidArgument,
                 "--cache {}: bytes from {} never come from the page cache", run.options.cache,
                 run.options.data);
+  return {};
+}
+
+Status prepare(RunState& run) {
+  FB_TRY(prepare_without_data(run));
   run.store = FB_TRY(open_data_store(run.options.storage, run.options.data, run.workload.storage));
   run.result.store = run.store->describe();
   note_store(run);

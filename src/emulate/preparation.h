@@ -17,4 +17,7 @@ namespace forebay::emulate {
 // memory, and those of the store. Nothing was measured then.
 Status prepare(RunState& run);
 
+// The same for a run that reads no data: who takes part, and whether for the same.
+Status prepare_without_data(RunState& run);
+
 }  // namespace forebay::emulate

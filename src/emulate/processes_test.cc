@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <numeric>
 #include <thread>
 
@@ -155,9 +156,57 @@ TEST_F(Processes, AStopOfOneInterruptsAll) {
     if (!result.ok()) world.fail(result.error());
     ASSERT_TRUE(result.ok()) << result.error().message;
     if (result->is_interrupted && result->error.empty()) ++interrupted;
+    EXPECT_THAT(result->stopped_because, testing::StartsWith("rank 1 on host0 was asked to stop"));
     EXPECT_TRUE(world.close(5));
   });
   EXPECT_EQ(interrupted, 3);
+}
+
+// Its result only said "interrupted": a launcher that has lost a process stops the others.
+TEST_F(Processes, AProcessThatGivesNoAnswerToAStopIsNamedInTheResult) {
+  generate(folder_, 60);
+  std::promise<void> over;
+  struct User : Observer {
+    void on_epoch(const RunResult& /*so_far*/, const EpochResult& /*epoch*/) override {
+      if (hangs_until.valid()) hangs_until.wait();
+      if (stops) stop.request_stop();
+    }
+    bool stops = false;
+    std::future<void> hangs_until;
+    std::stop_source stop;
+  };
+  cluster::run_processes(processes(3), [&](cluster::World& world, base::Clock&) {
+    User user;
+    user.stops = world.rank() == 0;
+    if (world.rank() == 2) user.hangs_until = over.get_future();
+    const auto result =
+        run(request(world, 1, {"train.epochs=100000"}), user, user.stop.get_token());
+    ASSERT_TRUE(result.ok()) << result.error().message;
+    EXPECT_TRUE(result->is_interrupted);
+    if (world.rank() == 0) {
+      EXPECT_EQ(result->stopped_because,
+                "no answer from rank 2 on host1: killed, crashed or stuck");
+      over.set_value();
+    }
+    world.close(5);
+  });
+}
+
+// The message told of 18446744073709551615.
+TEST_F(Processes, AnOptionThatOneWasNotGivenIsSaidToBeMissing) {
+  generate(folder_, 60);
+  for (const int given_to : {0, 1})
+    cluster::run_processes(processes(2), [&](cluster::World& world, base::Clock&) {
+      Observer observer;
+      RunRequest asked = request(world, 1);
+      if (world.rank() == given_to) asked.options.errors_max = 3;
+      const auto result = run(asked, observer, {});
+      ASSERT_FALSE(result.ok());
+      EXPECT_THAT(result.error().message,
+                  HasSubstr(given_to == 1 ? "--errors-max is 3, but not given to rank 0 on host0"
+                                          : "--errors-max is not given, rank 0 on host0 has 3"));
+      world.close(5);
+    });
 }
 
 TEST_F(Processes, AnotherConfigurationIsRefusedEverywhereByName) {
@@ -255,7 +304,6 @@ TEST(EpochParts, SurviveTheWayToAnotherProcess) {
   Block& block = part.ranks[1].blocks.emplace_back();
   block.load = {0.1, 0.2};
   block.splits.resize(2);
-  part.checkpoints.push_back({.epoch = 1, .path = "somewhere"});
   part.network = {{.received = 5, .sent = 6}};
   part.read_ns.record(99);
   part.meminfo = {{"MemFree", "1 kB"}, {"MemTotal", ""}};
@@ -268,7 +316,6 @@ TEST(EpochParts, SurviveTheWayToAnotherProcess) {
   EXPECT_EQ(back->ranks[1].split.fetch, 0.5);
   EXPECT_EQ(back->ranks[1].blocks[0].load, (std::vector<double>{0.1, 0.2}));
   EXPECT_EQ(back->ranks[1].blocks[0].splits.size(), 2u);
-  EXPECT_EQ(back->checkpoints[0].path, "somewhere");
   EXPECT_FALSE(back->device_bytes.has_value());
   EXPECT_EQ(back->network->sent, 6u);
   EXPECT_EQ(back->read_ns.max(), 99u);

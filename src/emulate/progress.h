@@ -31,6 +31,8 @@ class Observer {
   // All is measured, and what was used to measure it still stands: reads that hang in the storage
   // cannot delay this.
   virtual void on_end(const RunResult& /*result*/) {}
+  // Of a run that only saves and restores.
+  virtual void on_checkpoint(const RunResult& /*so_far*/, const CheckpointRecord& /*record*/) {}
   virtual void on_note(const std::string& /*text*/) {}  // "evicting 168 files from the page cache"
 };
 

@@ -69,13 +69,44 @@ struct RankEpoch {
   uint64_t included_samples = 0, included_file_bytes = 0, included_payload_bytes = 0;
 };
 
+// What one accelerator did in a save or a restore; seconds since all began it.
+struct RankCheckpoint {
+  uint64_t bytes = 0;             // its own
+  double seconds = 0;             // as DLIO times it: until its own files were done, or all's were
+  double stalled = 0;             // of a save: until training could go on
+  std::optional<double> durable;  // of a save: until it was whole on the first tier and synced
+  std::optional<double> drained;  // of a save: until it was on the last of several tiers
+};
+
 struct CheckpointRecord {
+  bool is_restore = false;
   uint64_t epoch = 0, step = 0;  // after this step, both from 1
-  uint64_t bytes = 0;
-  double start = 0, end = 0;  // seconds since the run's start
-  double seconds = 0;
+  uint64_t bytes = 0;            // of all ranks
+  double start = 0, end = 0;     // seconds since the run's start
+  double seconds = 0;            // until the last rank was done
   bool is_synced = false;
-  std::string path;
+  std::string place{}, path{};          // of the tier, and below it
+  std::vector<RankCheckpoint> ranks{};  // by accelerator
+  // Of a restore: what of its bytes the page caches held before, or why nobody knows.
+  std::optional<uint64_t> cached_bytes{};
+  std::string cached_unknown{};
+  uint64_t rank_shift = 0;  // rank r restored what rank r + rank_shift had saved
+};
+
+// What a checkpoint of this run holds, and what making it takes.
+struct StateFacts {
+  uint64_t parameters = 0;  // of a transformer; else 0
+  uint64_t bytes = 0;       // of all ranks; 0 = the run saves nothing
+  uint64_t files = 0;
+  uint64_t ranks_of_all = 0;       // more than there are in subset mode
+  uint64_t memory_bytes = 0;       // of buffers in this process, at most
+  std::vector<std::string> tiers;  // fast to slow, as the stores call themselves
+};
+
+// Over the ranks of all saves or restores.
+struct RankQuantiles {
+  std::optional<double> median, max;
+  uint64_t n = 0;
 };
 
 // One host's part of an epoch, its processes together.
@@ -211,9 +242,11 @@ struct RunResult {
   uint64_t steps_per_epoch = 0;
   uint64_t samples_left_out = 0;    // per epoch: they do not fill a step of all accelerators
   std::vector<EpochResult> epochs;  // training, then each with its evaluation after it
-  std::vector<CheckpointRecord> checkpoints;
+  StateFacts state;
+  std::vector<CheckpointRecord> checkpoints, restores;
+  RankQuantiles save_stall_seconds, save_durable_seconds, save_drain_seconds, restore_rank_seconds;
   Spread au, samples_per_second, file_bytes_per_second, payload_bytes_per_second;
-  Spread dlio_au, dlio_samples_per_second, checkpoint_seconds;
+  Spread dlio_au, dlio_samples_per_second, checkpoint_seconds, restore_seconds;
   TimeSplit split;  // all training epochs
   CriticalSplit critical;
   Figure cached_share;
@@ -225,12 +258,14 @@ struct RunResult {
   int open_files_max = 0;
   int threads_max = 0;
   trace::Histogram read_ns;
-  uint64_t read_retries = 0;  // reads begun again after EIO or a stale handle
+  // Reads begun again after EIO or a stale handle; of an object store every new try of a request.
+  uint64_t read_retries = 0;
   uint64_t bad_count = 0;
   std::vector<BadRecordNote> bad_records;
   std::vector<std::string> warnings;
   bool is_interrupted = false;
-  std::string error;  // what ended the run early, or ""
+  std::string stopped_because;  // of an interrupted run: who was asked to stop, or is lost
+  std::string error;            // what ended the run early, or ""
   Verdict verdict;
   std::optional<RulesReport> rules;  // when RunOptions::rules asks for it
 };

@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "dataset/file_measure.h"
+#include "emulate/checkpoint_rules.h"
+#include "emulate/rule_findings.h"
 #include "formats/format.h"
 
 namespace forebay::emulate {
@@ -54,34 +56,11 @@ constexpr std::string_view kClosedKeys =
     "checkpoint.checkpoint_folder storage.storage_type storage.storage_root train.seed";
 constexpr std::string_view kOpenKeys =
     "framework dataset.format dataset.num_samples_per_file reader.data_loader";
-// Names and places of results.
-constexpr std::string_view kLabels = "name model.name model.type output.folder output.log_file";
 constexpr uint64_t kPrefetchMax = 2;
-
-bool is_among(std::string_view list, std::string_view key) {
-  const auto words = base::split(list, ' ');
-  return std::find(words.begin(), words.end(), key) != words.end();
-}
 
 std::string bytes_text(double bytes) {
   return base::format_bytes(bytes);
 }
-
-// Collects what was found; the worst of it is the outcome.
-class Findings {
- public:
-  explicit Findings(RulesReport& report) : report_(report) {}
-  void add(Outcome outcome, std::string_view rule, std::string text) {
-    report_.findings.push_back({outcome, std::string(rule), std::move(text)});
-    report_.outcome = std::max(report_.outcome, outcome);
-  }
-  void invalid(std::string_view rule, std::string text) {
-    add(Outcome::kInvalid, rule, std::move(text));
-  }
-
- private:
-  RulesReport& report_;
-};
 
 double memory_of(const RunResult& result) {
   if (result.hosts.empty()) return static_cast<double>(result.host.memory_bytes);
@@ -90,18 +69,8 @@ double memory_of(const RunResult& result) {
   return bytes;
 }
 
-void check_hosts(const RunResult& result, Findings& findings) {
-  for (const HostResult& host : result.hosts) {
-    const HostResult& first = result.hosts.front();
-    if (host.accelerators == first.accelerators) continue;
-    findings.invalid("hosts", fmt::format("{} has {} accelerators and {} has {}: all must have as "
-                                          "many",
-                                          host.host.name, host.accelerators, first.host.name,
-                                          first.accelerators));
-  }
-}
-
-const RuledWorkload* check_workload(const RunResult& result, RuleSet rules, Findings& findings) {
+const RuledWorkload* check_workload(const RunResult& result, RuleSet rules,
+                                    RuleFindings& findings) {
   const std::string& name = result.resolved.workload.name;
   const RuledWorkload* ruled = find_ruled_workload(rules, name);
   if (ruled == nullptr) {
@@ -121,34 +90,7 @@ Outcome outcome_of_key(std::string_view key, RuleSet rules) {
   return is_among(kOpenKeys, key) ? Outcome::kOpen : Outcome::kInvalid;
 }
 
-// Each key against the built-in of that name. What changes nothing here counts only where somebody
-// overrode it: shipped files hold keys that the built-ins leave out.
-void check_parameters(const RunResult& result, RuleSet rules, Findings& findings) {
-  const workload::Resolved& resolved = result.resolved;
-  const auto shipped = workload::resolve(resolved.workload.name, {}, {.compat = resolved.compat});
-  if (!shipped.ok()) return;  // check_workload said that there is no such workload
-  const auto keys = workload::schema();
-  const size_t count = std::min({keys.size(), resolved.settings.size(), shipped->settings.size()});
-  for (size_t i = 0; i < count; ++i) {
-    const workload::Setting& setting = resolved.settings[i];
-    const std::string& wanted = shipped->settings[i].value;
-    if (setting.value == wanted || is_among(kLabels, setting.key)) continue;
-    if (setting.key.starts_with("workflow.")) continue;  // see check_workflow
-    if (!keys[i].changes_run && !setting.origin.starts_with("override")) continue;
-    const Outcome outcome = outcome_of_key(setting.key, rules);
-    if (outcome == Outcome::kValid) continue;
-    findings.add(outcome, "parameters",
-                 fmt::format("{} is {} ({}), but {} has {}{}", setting.key, setting.value,
-                             setting.origin, resolved.workload.name, wanted,
-                             outcome == Outcome::kOpen ? ": the open division allows it" : ""));
-  }
-  const uint64_t prefetch = resolved.workload.reader.prefetch_size;
-  if (prefetch > kPrefetchMax)
-    findings.invalid("parameters", fmt::format("reader.prefetch_size is {}, but may be at most {}",
-                                               prefetch, kPrefetchMax));
-}
-
-void check_workflow(const RunResult& result, RuleSet rules, Findings& findings) {
+void check_workflow(const RunResult& result, RuleSet rules, RuleFindings& findings) {
   const workload::Workload& workload = result.resolved.workload;
   const bool is_unet3d = workload.name.starts_with("unet3d");
   if (is_unet3d && rules == RuleSet::kMlperfV2 && !workload.workflow.checkpoint)
@@ -156,6 +98,10 @@ void check_workflow(const RunResult& result, RuleSet rules, Findings& findings) 
                      "workflow.checkpoint is false, but a run of unet3d has to save checkpoints");
   if (workload.reader.odirect && !is_unet3d)
     findings.invalid("workflow", "reader.odirect is true, which only unet3d may set");
+  const uint64_t prefetch = workload.reader.prefetch_size;
+  if (prefetch > kPrefetchMax)
+    findings.invalid("parameters", fmt::format("reader.prefetch_size is {}, but may be at most {}",
+                                               prefetch, kPrefetchMax));
 }
 
 std::optional<formats::FileSpec> file_of(const workload::Dataset& data);
@@ -166,7 +112,7 @@ bool has_encoded_sizes(const workload::Dataset& data) {
 }
 
 // Files of other records than the workload's are another data set.
-void check_record_sizes(const RunResult& result, Findings& findings) {
+void check_record_sizes(const RunResult& result, RuleFindings& findings) {
   const workload::Dataset& data = result.resolved.workload.dataset;
   if (result.dataset.samples == 0) return;
   const auto samples = static_cast<double>(result.dataset.samples);
@@ -184,7 +130,7 @@ void check_record_sizes(const RunResult& result, Findings& findings) {
                                bytes_text(is_there), bytes_text(data.record_length_bytes)));
 }
 
-void check_sizes(const RunResult& result, Findings& findings, RulesReport& report) {
+void check_sizes(const RunResult& result, RuleFindings& findings, RulesReport& report) {
   const workload::Dataset& data = result.resolved.workload.dataset;
   const double nominal = static_cast<double>(result.dataset.samples) * data.record_length_bytes;
   const double needed = kMemoryMultiple * memory_of(result);
@@ -207,7 +153,7 @@ void check_sizes(const RunResult& result, Findings& findings, RulesReport& repor
                                           result.steps_per_epoch, kStepsMin));
 }
 
-void check_cache(const RunResult& result, Findings& findings, RulesReport& report) {
+void check_cache(const RunResult& result, RuleFindings& findings, RulesReport& report) {
   if (result.options.cache == "warm")
     findings.invalid("cache", "--cache warm puts the data set into memory before the run");
   if (!result.cached_share.value) {
@@ -221,21 +167,10 @@ void check_cache(const RunResult& result, Findings& findings, RulesReport& repor
   }
 }
 
-// "direct", and other stores told to be so.
-bool reads_past_cache(const std::string& storage) {
-  const size_t colon = std::min(storage.find(':'), storage.size());
-  if (storage.substr(0, colon) == "direct") return true;
-  for (const std::string_view option : base::split(std::string_view(storage).substr(colon), ','))
-    if (option.ends_with("direct=true") || option.ends_with("direct=yes")) return true;
-  return false;
-}
-
 // What the reference program always does, and here is an option.
-void check_options(const RunResult& result, RuleSet rules, Findings& findings) {
+void check_options(const RunResult& result, RuleSet rules, RuleFindings& findings) {
   const RunOptions& options = result.options;
-  const std::string store = options.storage.substr(0, options.storage.find(':'));
-  if (!is_among("local uring direct s3", store))
-    findings.invalid("storage", fmt::format("--storage {} is no storage system", options.storage));
+  check_storage(options.storage, findings);
   if (reads_past_cache(options.storage) && !result.resolved.workload.reader.odirect)
     findings.invalid("storage",
                      fmt::format("--storage {} reads past the page cache: reader.odirect says so "
@@ -247,9 +182,9 @@ void check_options(const RunResult& result, RuleSet rules, Findings& findings) {
     findings.invalid("payload", "--payload bytes: that version's program also decodes the samples");
 }
 
-void check_completeness(const RunResult& result, const RuledWorkload* ruled, Findings& findings) {
-  if (result.is_interrupted) findings.invalid("whole run", "the run was interrupted");
-  if (!result.error.empty()) findings.invalid("whole run", "the run failed: " + result.error);
+void check_completeness(const RunResult& result, const RuledWorkload* ruled,
+                        RuleFindings& findings) {
+  check_ending(result, findings);
   if (result.bad_count > 0)
     findings.invalid("whole run",
                      fmt::format("{} samples were bad and were not delivered", result.bad_count));
@@ -376,9 +311,15 @@ Result<RequiredSize> required_size(const workload::Workload& workload, const Siz
 RulesReport check_rules(const RunResult& result, RuleSet rules) {
   RulesReport report;
   report.rules = rule_set_name(rules);
-  Findings findings(report);
+  RuleFindings findings(report);
+  if (result.resolved.workload.workflow.is_checkpoint_only()) {
+    check_checkpoint_rules(result, rules, findings, report);
+    return report;
+  }
   const RuledWorkload* ruled = check_workload(result, rules, findings);
-  if (ruled != nullptr) check_parameters(result, rules, findings);
+  if (ruled != nullptr)
+    check_parameters(
+        result, [&](std::string_view key) { return outcome_of_key(key, rules); }, findings);
   check_workflow(result, rules, findings);
   check_hosts(result, findings);
   check_sizes(result, findings, report);

@@ -1,6 +1,7 @@
 // Sizes against mlpstorage's arithmetic and against the rule itself; each rule broken one by one.
 #include "emulate/rules.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -303,6 +304,105 @@ TEST(Rules, SayThatEncodedFilesMayFitIntoMemory) {
   const RulesReport report = check_rules(result, RuleSet::kMlperfV3);
   EXPECT_EQ(report.outcome, Outcome::kValid) << testing::PrintToString(texts(report));
   EXPECT_THAT(report.notes, ElementsAre(HasSubstr("the rules count nominal sizes")));
+}
+
+// --- Checkpoints ---
+
+// A run of llama3_8b on 8 ranks of one host that keeps every rule of v2.0.
+RunResult good_checkpoints(const std::vector<std::string>& overrides = {},
+                           std::string_view name = "llama3_8b") {
+  RunResult result;
+  result.resolved = resolved(name, overrides);
+  result.options.accelerators = 8;
+  result.host.name = "node";
+  CheckpointRecord save{.bytes = 1000};
+  save.is_synced = true;
+  CheckpointRecord restore{.is_restore = true, .bytes = 1000};
+  restore.cached_bytes = 0;
+  result.checkpoints.assign(10, save);
+  result.restores.assign(10, restore);
+  return result;
+}
+
+TEST(CheckpointRules, AcceptARunThatKeepsThem) {
+  const std::vector<std::string> free{"checkpoint.checkpoint_folder=/mnt/c", "train.seed=7",
+                                      "storage.storage_root=/mnt"};
+  const RulesReport report = check_rules(good_checkpoints(free), RuleSet::kMlperfV2);
+  EXPECT_THAT(texts(report), IsEmpty());
+  EXPECT_EQ(report.outcome, Outcome::kValid);
+}
+
+TEST(CheckpointRules, ListEachViolation) {
+  struct Case {
+    std::function<void(RunResult&)> breaks;
+    std::string_view finding;
+  };
+  const Case cases[] = {
+      {[](RunResult& r) { r.checkpoints.resize(9); }, "times: 9 saves, but 10 are due"},
+      {[](RunResult& r) { r.restores.resize(3); }, "times: 3 restores, but 10 are due"},
+      {[](RunResult& r) { r.checkpoints[4].is_synced = false; }, "fsync: checkpoint.fsync is"},
+      {[](RunResult& r) { r.restores[9].cached_bytes = 20; }, "cache: 2 % of a restore's bytes"},
+      {[](RunResult& r) { r.options.cache = "warm"; }, "cache: --cache warm"},
+      {[](RunResult& r) { r.options.accelerators = 16; }, "ranks: 16 ranks, but llama3_8b has 8"},
+      {[](RunResult& r) { r.options.storage = "null"; }, "storage: --storage null is no storage"},
+      {[](RunResult& r) { r.options.storage = "direct"; }, "storage: --storage direct goes past"},
+      {[](RunResult& r) { r.error = "disk gone"; }, "whole run: the run failed: disk gone"},
+      {[](RunResult& r) { r = good_checkpoints({"model.num_layers=2"}); },
+       "parameters: model.num_layers is 2"},
+      {[](RunResult& r) { r = good_checkpoints({"checkpoint.tiers=[/fast, /slow]"}); },
+       "parameters: checkpoint.tiers is"},
+      {[](RunResult& r) { r = good_checkpoints({}, "llama_8b_zero3"); },
+       "workload: llama_8b_zero3 is none of mlperf-v2.0's for checkpoints: llama3_8b, "},
+  };
+  for (const Case& one : cases) {
+    RunResult result = good_checkpoints();
+    one.breaks(result);
+    const RulesReport report = check_rules(result, RuleSet::kMlperfV2);
+    EXPECT_EQ(report.outcome, Outcome::kInvalid) << one.finding;
+    EXPECT_THAT(texts(report), ElementsAre(HasSubstr(std::string(one.finding))));
+  }
+  EXPECT_THAT(texts(check_rules(good_checkpoints(), RuleSet::kMlperfV3)),
+              ElementsAre(HasSubstr("only mlperf-v2.0's rules for checkpoints are known")));
+}
+
+TEST(CheckpointRules, LetSavesAndRestoresBeRunsOfTheirOwn) {
+  RunResult saves = good_checkpoints({"checkpoint.num_checkpoints_read=0"});
+  saves.restores.clear();
+  const RulesReport first = check_rules(saves, RuleSet::kMlperfV2);
+  EXPECT_THAT(texts(first), IsEmpty());
+  EXPECT_THAT(first.not_checked, Contains(HasSubstr("ten restores: a run of their own")));
+  RunResult restores = good_checkpoints({"checkpoint.num_checkpoints_write=0"});
+  restores.checkpoints.clear();
+  EXPECT_THAT(texts(check_rules(restores, RuleSet::kMlperfV2)), IsEmpty());
+  restores.restores.front().cached_bytes.reset();
+  restores.restores.front().cached_unknown = "another host's";
+  EXPECT_THAT(check_rules(restores, RuleSet::kMlperfV2).not_checked,
+              Contains(HasSubstr("another host's")));
+}
+
+TEST(CheckpointRules, LetEightRanksStandForAJobThatIsTooLarge) {
+  for (const char* copies : {"2", "3"}) {
+    const RunResult result = good_checkpoints(
+        {"checkpoint.mode=subset", fmt::format("model.parallelism.data={}", copies)},
+        "llama3_405b");
+    const std::vector<std::string> found = texts(check_rules(result, RuleSet::kMlperfV2));
+    if (std::string_view(copies) == "2")
+      EXPECT_THAT(found, IsEmpty());
+    else
+      EXPECT_THAT(found, ElementsAre(HasSubstr("of 3 copies of the model, but 8 of 2 stand")));
+  }
+}
+
+TEST(CheckpointRules, WantFourRanksOnEachHostAndAsManyOnAll) {
+  RunResult result = good_checkpoints();
+  result.hosts.resize(2);
+  for (HostResult& host : result.hosts) host.accelerators = 4;
+  EXPECT_THAT(texts(check_rules(result, RuleSet::kMlperfV2)), IsEmpty());
+  result.hosts[0].accelerators = 5;
+  result.hosts[1].accelerators = 3;
+  EXPECT_THAT(texts(check_rules(result, RuleSet::kMlperfV2)),
+              ElementsAre(HasSubstr("all must have as many"),
+                          HasSubstr("has 3 ranks, but 4 are the least")));
 }
 
 TEST(Rules, SayWhenTheCacheCouldNotBeSeen) {

@@ -12,7 +12,7 @@
 #include "base/units.h"
 #include "cluster/world.h"
 #include "emulate/accelerator.h"
-#include "emulate/checkpoint_saves.h"
+#include "emulate/checkpointing.h"
 #include "emulate/fleet.h"
 #include "emulate/gathering.h"
 #include "emulate/metrics.h"
@@ -52,12 +52,22 @@ class Run {
     sys::reset_peak_resident();
     run_.result.started_at = utc_now();
     run_.result.started_unix_seconds = sys::unix_seconds();
+    if (run_.workload.workflow.is_checkpoint_only()) {
+      FB_TRY(prepare_without_data(run_));
+      return saves_.prepare();
+    }
     FB_TRY(emulate::prepare(run_));
+    if (run_.workload.workflow.checkpoint) FB_TRY(saves_.prepare());
     return fleet_.open_engines();
   }
 
   RunResult go() {
     run_.observer.on_start(run_.result);
+    if (run_.workload.workflow.is_checkpoint_only()) {
+      finish(saves_.save_and_restore());
+      run_.observer.on_end(run_.result);
+      return std::move(run_.result);
+    }
     Status status;
     if (run_.options.cache == "warm") status = warm_up();
     if (status.ok()) status = run_.all_here();
@@ -68,6 +78,7 @@ class Run {
       if (status.ok() && due.is_due_after_epoch(epoch)) status = saves_.save_after_epoch(epoch);
       if (status.ok() && evaluations.is_due_after_epoch(epoch)) status = evaluate(epoch);
     }
+    if (status.ok() && run_.workload.workflow.checkpoint) status = saves_.finish_drains();
     finish(status);
     run_.observer.on_end(run_.result);
     return std::move(run_.result);
@@ -146,16 +157,19 @@ class Run {
                            plan.has_barrier};
     EpochPart part;
     Status ended = fleet_.run(std::move(plan), is_evaluation, part);
-    part.checkpoints = saves_.take_untold();
     return gathering_.add(std::move(part), basis, std::move(ended));
   }
 
   void finish(Status status) {
-    fleet_.take_engine_figures();
-    const std::string fallback = run_.store->capabilities().fallback_reason;
-    if (!fallback.empty() &&
-        std::count(run_.result.warnings.begin(), run_.result.warnings.end(), fallback) == 0)
-      run_.result.warnings.push_back(fallback);  // only reads showed it
+    run_.mine.read_retries += saves_.retries();
+    if (run_.store) {
+      fleet_.take_engine_figures();
+      run_.mine.read_retries += run_.store->other_retries();
+      const std::string fallback = run_.store->capabilities().fallback_reason;
+      if (!fallback.empty() &&
+          std::count(run_.result.warnings.begin(), run_.result.warnings.end(), fallback) == 0)
+        run_.result.warnings.push_back(fallback);  // only reads showed it
+    }
     gathering_.finish(std::move(status));
     run_.result.ended_at = utc_now();
     run_.result.wall_seconds = run_.seconds_since_start(run_.clock.now_ns());
@@ -169,7 +183,7 @@ class Run {
 
   RunState run_;
   Gathering gathering_;
-  CheckpointSaves saves_;
+  Checkpointing saves_;
   Fleet fleet_;  // engines go before what they read from
 };
 

@@ -114,6 +114,13 @@ void count_fed(const RunResult& result, Verdict& verdict) {
 Verdict judge(const RunResult& result) {
   Verdict verdict;
   verdict.gate = result.resolved.workload.metric.au;
+  if (result.resolved.workload.workflow.is_checkpoint_only()) {
+    verdict.reason = "a run that only saves and restores has no AU to judge";
+    verdict.au = verdict.accelerators_fed = Figure::none(verdict.reason);
+    if (result.is_interrupted || !result.error.empty())
+      verdict.outcome = Verdict::Outcome::kIncomplete;
+    return verdict;
+  }
   if (result.error.empty()) name_the_limit(result, verdict);  // else the error is the limit
   count_fed(result, verdict);
   if (!result.au.mean) {

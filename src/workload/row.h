@@ -51,6 +51,8 @@ void assign(T& field, const Value& value) {
     field = value.flag;
   } else if constexpr (std::is_same_v<T, uint64_t>) {
     field = value.count;
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    field = value.integer;
   } else if constexpr (std::is_same_v<T, double>) {
     field = value.number;
   } else if constexpr (std::is_same_v<T, std::string>) {
@@ -61,6 +63,8 @@ void assign(T& field, const Value& value) {
     field = value.counts;
   } else if constexpr (std::is_same_v<T, std::vector<ParquetColumn>>) {
     field = value.columns;
+  } else if constexpr (std::is_same_v<T, std::vector<CheckpointPlace>>) {
+    field = value.places;
   } else if constexpr (std::is_same_v<T, Shuffle>) {
     field = value.text == "off"    ? Shuffle::kOff
             : value.text == "seed" ? Shuffle::kSeed

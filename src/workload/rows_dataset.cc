@@ -110,7 +110,7 @@ constexpr Row kRows[] = {
      .format = "hdf5",
      .store = put<&Workload::dataset, &Dataset::enable_chunking>},
     {.key = "dataset.chunk_size",
-     .type = Type::kCount,
+     .type = Type::kWholeBytes,
      .unit = "bytes",
      .fallback = "0",
      .help = "Size of an HDF5 chunk, under --compat mlps-v2.0.",
@@ -145,16 +145,17 @@ constexpr Row kRows[] = {
     {.key = "dataset.format",
      .type = Type::kChoice,
      .limits = {.choices = "tfrecord hdf5 hdf5_opt csv npz npy jpeg png raw indexed_binary "
-                           "mmap_indexed_binary parquet synthetic"},
+                           "mmap_indexed_binary parquet synthetic webdataset lines tokens"},
      .fallback = "tfrecord",
      .help = "Format of the files.",
      .differs =
          "DLIO accepts hdf5_opt, which it can neither make nor read. Its mmap_indexed_binary "
-         "reader never touches the mapped bytes; here they are read. `raw` exists only here.",
+         "reader never touches the mapped bytes; here they are read. `raw`, `webdataset`, `lines` "
+         "and `tokens` exist only here.",
      .support = Support::kLater,
      .reason = "nothing makes or reads it, DLIO neither; hdf5 is the format",
      .supported = "tfrecord hdf5 csv npz npy jpeg png raw indexed_binary mmap_indexed_binary "
-                  "parquet synthetic",
+                  "parquet synthetic webdataset lines tokens",
      .store = put<&Workload::dataset, &Dataset::format>},
     {.key = "dataset.keep_files",
      .type = Type::kBool,
@@ -178,7 +179,7 @@ constexpr Row kRows[] = {
      .help = "Type of a sample's elements when data is made. Images are uint8.",
      .store = put<&Workload::dataset, &Dataset::record_element_type>},
     {.key = "dataset.record_element_bytes",
-     .type = Type::kCount,
+     .type = Type::kWholeBytes,
      .limits = {.low = 1, .high = 16},
      .unit = "bytes",
      .fallback = "4",

@@ -5,8 +5,6 @@ namespace forebay::workload {
 
 namespace {
 
-constexpr std::string_view kCheckpointOnlyLater =
-    "runs that only save and restore come with a later version";
 constexpr Limits kEpochs{.low = 1, .high = 1e9};
 constexpr Limits kSeconds{.high = 1e6};
 
@@ -87,8 +85,21 @@ constexpr Row kRows[] = {
      .store = put<&Workload::evaluation, &Evaluation::epochs_between_evals>},
     {.key = "checkpoint.checkpoint_folder",
      .fallback = "./checkpoints/",
-     .help = "Folder that checkpoints are written to.",
+     .help = "Folder that checkpoints are written to, unless checkpoint.tiers says where.",
+     .differs =
+         "DLIO writes global_epochE_stepS/FILE.pt with torch.save. Here FILE.safetensors lies "
+         "in a folder step-... with a manifest (docs/formats/checkpoint.md), so that none is "
+         "ever torn. Names, number and tensors of the files are DLIO's.",
      .store = put<&Workload::checkpoint, &Checkpoint::checkpoint_folder>},
+    {.key = "checkpoint.tiers",
+     .type = Type::kPlaces,
+     .fallback = "[]",
+     .help =
+         "Places from fast to slow instead of checkpoint_folder: a save ends on the first and is "
+         "copied on in the background, not faster than bytes_per_second_max. A place keeps its "
+         "newest `keep`, once they are on the next. storage is a driver as for --storage.",
+     .differs = "Not a key of DLIO.",
+     .store = put<&Workload::checkpoint, &Checkpoint::tiers>},
     {.key = "checkpoint.checkpoint_after_epoch",
      .type = Type::kCount,
      .limits = kEpochs,
@@ -127,56 +138,53 @@ constexpr Row kRows[] = {
      .help = "Which ranks save.",
      .differs = "Parsed there, and unused.",
      .support = Support::kNoEffect,
-     .reason = "one copy of the model is saved; DLIO does not use it either",
+     .reason = "model.parallelism says which ranks save what; DLIO does not use this key either",
      .supported = "rank_zero"},
     {.key = "checkpoint.mode",
      .type = Type::kChoice,
      .limits = {.choices = "default subset"},
      .fallback = "default",
-     .help = "Whether all ranks of the model or a subset save.",
-     .support = Support::kLater,
-     .reason = "sharded saving comes with a later version",
-     .need = Need::kCheckpoint},
+     .help = "default: the ranks hold whole copies of the model. subset: they are the first of "
+             "model.parallelism.data x tensor x pipeline ranks, and save their own part only.",
+     .store = [](Workload& workload,
+                 const Value& value) { workload.checkpoint.is_subset = value.text == "subset"; }},
     {.key = "checkpoint.time_between_checkpoints",
-     .type = Type::kTree,
+     .type = Type::kDistribution,
+     .limits = {.low = -1, .high = 1e6},
      .unit = "s",
      .fallback = "-1",
-     .help = "Pause before each save of a run that only saves.",
+     .help = "Pause before each save and each restore of a run that does not train; below 0 none.",
      .differs = "DLIO sleeps for the absolute value, so its default of -1 is 1 s.",
-     .support = Support::kLater,
-     .reason = kCheckpointOnlyLater,
-     .need = Need::kCheckpoint},
+     .store = put<&Workload::checkpoint, &Checkpoint::time_between_checkpoints>},
     {.key = "checkpoint.num_checkpoints_write",
      .type = Type::kOptionalCount,
      .limits = {.low = 0, .high = 1e9},
      .fallback = "-1",
-     .help = "Saves of a run that only saves.",
-     .support = Support::kLater,
-     .reason = kCheckpointOnlyLater,
-     .need = Need::kCheckpoint},
+     .help = "Saves of a run that does not train: steps 1, 2, ... Each takes the place of what an "
+             "earlier run has saved as that step.",
+     .store = put<&Workload::checkpoint, &Checkpoint::num_checkpoints_write>},
     {.key = "checkpoint.num_checkpoints_read",
      .type = Type::kOptionalCount,
      .limits = {.low = 0, .high = 1e9},
      .fallback = "-1",
-     .help = "Restores of a run that only saves.",
-     .support = Support::kLater,
-     .reason = kCheckpointOnlyLater,
-     .need = Need::kCheckpoint},
+     .help =
+         "Restores of a run that does not train, after its saves: steps 1, 2, ..., of this run or "
+         "of an earlier one. Every byte is checked. --cache says what becomes of the page cache "
+         "before; what it holds is measured.",
+     .store = put<&Workload::checkpoint, &Checkpoint::num_checkpoints_read>},
     {.key = "checkpoint.recovery_rank_shift",
      .type = Type::kBool,
      .fallback = "false",
-     .help = "Restore on other ranks than those that saved.",
-     .differs = "Does nothing in DLIO: stored under one name, read under another.",
-     .support = Support::kLater,
-     .reason = kCheckpointOnlyLater,
-     .need = Need::kCheckpoint},
+     .help =
+         "Restore what another rank saved: one on another host, as far as there are such ranks.",
+     .differs = "Does nothing in DLIO: stored under one name, read under another. On one host it "
+                "means to change nothing either; here ranks read those of the next rank.",
+     .store = put<&Workload::checkpoint, &Checkpoint::recovery_rank_shift>},
     {.key = "checkpoint.rank_sync",
      .type = Type::kBool,
      .fallback = "false",
-     .help = "Let ranks wait for each other inside the timed part of a save.",
-     .support = Support::kNoEffect,
-     .reason = "one copy of the model is saved, so no ranks wait inside a save",
-     .supported = "false"},
+     .help = "A rank's time of a save or restore ends when all ranks are done, not when it is.",
+     .store = put<&Workload::checkpoint, &Checkpoint::rank_sync>},
     {.key = "checkpoint.randomize_tensor",
      .type = Type::kBool,
      .fallback = "true",
@@ -186,17 +194,17 @@ constexpr Row kRows[] = {
      .fallback = "\"\"",
      .help = "A class of the user's own that saves.",
      .support = Support::kLater,
-     .reason = "Python classes cannot be loaded into this engine; leave it out, and one tensor of "
-               "model.model_size_bytes is saved",
+     .reason = "Python classes cannot be loaded into this engine; leave it out, and the model's "
+               "state is saved",
      .need = Need::kCheckpoint},
     {.key = "checkpoint.ksm",
      .type = Type::kTree,
      .fallback = "null",
      .help = "Let the kernel merge equal memory pages: madv_mergeable_id, high_ram_trigger, "
              "low_ram_exit, await_time.",
-     .support = Support::kLater,
-     .reason = "no state is kept in memory that could be merged",
-     .need = Need::kCheckpoint},
+     .support = Support::kNoEffect,
+     .reason = "states are made while they are written, so none is in memory that could be merged",
+     .supported = "null"},
     {.key = "output.folder",
      .fallback = "\"\"",
      .help = "Folder of the results. Empty: results/<workload>-<number>.",

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "formats/format.h"
+#include "storage/place.h"
 
 namespace forebay::workload {
 
@@ -27,12 +28,17 @@ bool flag(const State& state, std::string_view key) {
   return state.at(key).value.flag;
 }
 
+// Of checkpoints: a run that makes data and does not train saves none.
+bool only_makes_data(const State& state) {
+  return flag(state, "workflow.generate_data") && !flag(state, "workflow.train");
+}
+
 bool is_needed(const State& state, Need need) {
   switch (need) {
     case Need::kAlways:
       return true;
     case Need::kCheckpoint:
-      return flag(state, "workflow.checkpoint");
+      return flag(state, "workflow.checkpoint") && !only_makes_data(state);
     case Need::kTraining:
       return flag(state, "workflow.train") || flag(state, "workflow.evaluation");
     case Need::kProfiling:
@@ -41,12 +47,13 @@ bool is_needed(const State& state, Need need) {
   return true;
 }
 
-std::string_view need_text(Need need) {
+std::string_view need_text(const State& state, Need need) {
   switch (need) {
     case Need::kAlways:
       return "";
     case Need::kCheckpoint:
-      return "workflow.checkpoint is false";
+      return flag(state, "workflow.checkpoint") ? "only data is made"
+                                                : "workflow.checkpoint is false";
     case Need::kTraining:
       return "nothing is trained or evaluated";
     case Need::kProfiling:
@@ -81,18 +88,12 @@ Status add_spread(const State& state, std::string_view key, Distribution& time) 
 Status check_workflow(State& state, const Workload& workload) {
   const Workflow& flow = workload.workflow;
   const Slot& checkpoint = state.at("workflow.checkpoint");
-  if (flow.checkpoint && !flow.train)
-    return fail(
-        ErrorCode::kUnsupported,
-        "{}: {} with workflow.train = false asks for a run that only saves and restores, which "
-        "comes with a later version",
-        checkpoint.where, checkpoint.text());
-  const Slot& type = state.at("model.type");
-  if (flow.checkpoint && base::to_lower(workload.model.type) == "transformer")
-    return fail(ErrorCode::kUnsupported,
-                "{}: {} with workflow.checkpoint = true: sharded model states come with a later "
-                "version; leave model.type out and set model.model_size_bytes",
-                type.where, type.text());
+  const bool saves = flow.checkpoint && !only_makes_data(state);
+  if (flow.checkpoint && !saves)
+    state.warn(
+        fmt::format("{}: {} has no effect: with workflow.generate_data = true and workflow.train = "
+                    "false the data is made and no checkpoint is saved or restored",
+                    checkpoint.where, checkpoint.text()));
   if (flow.evaluation && !flow.train)
     state.warn(
         "workflow.evaluation = true has no effect: workflow.train is false, and evaluation "
@@ -102,8 +103,8 @@ Status check_workflow(State& state, const Workload& workload) {
                 "{}: evaluation is on but dataset.num_files_eval is 0; set it, or "
                 "workflow.evaluation=false",
                 state.at("workflow.evaluation").where);
-  if (!flow.generate_data && !flow.train)
-    state.warn("the workflow asks for nothing: generate_data and train are false");
+  if (!flow.generate_data && !flow.train && !saves)
+    state.warn("the workflow asks for nothing: generate_data, train and checkpoint are false");
   const Slot& settle = state.at("storage.post_generation_settle_seconds");
   if (workload.storage.post_generation_settle_seconds > 0 && !flow.generate_data)
     state.warn(fmt::format("{}: {} has no effect: workflow.generate_data is false", settle.where,
@@ -116,11 +117,125 @@ Status check_workflow(State& state, const Workload& workload) {
   return {};
 }
 
+void warn_of_no_effect(State& state, std::string_view key, std::string_view why) {
+  const Slot& slot = state.at(key);
+  if (slot.is_set() && !(slot.value == default_value(key)))
+    state.warn(fmt::format("{}: {} has no effect: {}", slot.where, slot.text(), why));
+}
+
+constexpr std::string_view kSizingKeys[] = {
+    "model.optimization_groups",   "model.num_layers",           "model.layer_parameters",
+    "model.parallelism.tensor",    "model.parallelism.pipeline", "model.parallelism.data",
+    "model.parallelism.zero_stage"};
+constexpr std::string_view kTransformerKeys[] = {"model.model_datatype",
+                                                 "model.optimizer_datatype",
+                                                 "model.transformer.vocab_size",
+                                                 "model.transformer.hidden_size",
+                                                 "model.transformer.ffn_hidden_size",
+                                                 "model.transformer.num_attention_heads",
+                                                 "model.transformer.num_kv_heads"};
+constexpr std::string_view kSaveKeys[] = {"checkpoint.mode", "checkpoint.rank_sync",
+                                          "checkpoint.tiers"};
+constexpr std::string_view kCheckpointOnlyKeys[] = {
+    "checkpoint.time_between_checkpoints", "checkpoint.num_checkpoints_write",
+    "checkpoint.num_checkpoints_read", "checkpoint.recovery_rank_shift"};
+
+// Dimensions that fit each other, and of which something is left to save.
+Status check_sizes(State& state, const Model& model) {
+  const auto refuse = [&](std::string_view key, std::string_view why) -> Status {
+    const Slot& slot = state.at(key);
+    return fail(ErrorCode::kInvalidArgument, "{}: {}: {}", slot.where, slot.text(), why);
+  };
+  const bool has_layers =
+      model.num_layers && (model.is_transformer() || !model.layer_parameters.empty());
+  if (model.is_transformer() && !model.num_layers)
+    return refuse("model.num_layers", "a transformer has layers; set how many");
+  if (model.is_transformer() && model.layer_parameters.empty()) {
+    if (model.num_attention_heads > model.hidden_size)
+      return refuse("model.transformer.num_attention_heads",
+                    "more heads than model.transformer.hidden_size has elements");
+    if (model.num_kv_heads > model.num_attention_heads)
+      return refuse("model.transformer.num_kv_heads",
+                    "more than model.transformer.num_attention_heads, which share them");
+  }
+  if (!model.is_transformer() && model.size_bytes == 0 && !has_layers &&
+      model.optimization_groups.empty())
+    return refuse("model.model_size_bytes", "nothing is left to save");
+  if (has_layers && model.pipeline_parallelism > *model.num_layers)
+    return refuse("model.parallelism.pipeline", "more stages than model.num_layers");
+  return {};
+}
+
+// What a checkpoint holds.
+Status check_state(State& state, const Workload& workload) {
+  const bool saves = workload.workflow.checkpoint && !only_makes_data(state);
+  const Model& model = workload.model;
+  if (!saves || !model.is_transformer()) {
+    const std::string_view why =
+        saves ? "model.type is not transformer" : need_text(state, Need::kCheckpoint);
+    for (const std::string_view key : kTransformerKeys) warn_of_no_effect(state, key, why);
+  }
+  if (!saves) {
+    for (const std::string_view key : kSizingKeys)
+      warn_of_no_effect(state, key, need_text(state, Need::kCheckpoint));
+    return {};
+  }
+  if (model.is_transformer())
+    warn_of_no_effect(state, "model.model_size_bytes",
+                      "the dimensions of a transformer say what is saved");
+  else if (model.layer_parameters.empty())
+    warn_of_no_effect(state, "model.num_layers",
+                      "neither model.layer_parameters nor a transformer says what a layer holds");
+  if (!model.num_layers)
+    warn_of_no_effect(state, "model.layer_parameters", "model.num_layers is not set");
+  if (!workload.checkpoint.is_subset)
+    warn_of_no_effect(state, "model.parallelism.data",
+                      "the number of ranks says it unless checkpoint.mode is subset");
+  else if (!model.data_parallelism)
+    return fail(
+        ErrorCode::kInvalidArgument,
+        "{}: checkpoint.mode = subset needs model.parallelism.data, the copies of the model",
+        state.at("checkpoint.mode").where);
+  const Slot& stage = state.at("model.parallelism.zero_stage");
+  const bool is_split = model.zero_stage == 3 && model.pipeline_parallelism > 1;
+  if (is_split && model.num_layers)
+    return fail(ErrorCode::kInvalidArgument,
+                "{}: {} does not go with model.parallelism.pipeline = {}: it splits every layer "
+                "over all ranks",
+                stage.where, stage.text(), model.pipeline_parallelism);
+  return check_sizes(state, model);
+}
+
+// Of a run that does not train.
+Status check_checkpoint_only(State& state, const Workload& workload) {
+  const Checkpoint& checkpoint = workload.checkpoint;
+  const uint64_t writes = checkpoint.num_checkpoints_write.value_or(0);
+  const uint64_t reads = checkpoint.num_checkpoints_read.value_or(0);
+  if (writes + reads == 0)
+    return fail(ErrorCode::kInvalidArgument,
+                "{}: with workflow.train = false nothing is left to do: set "
+                "checkpoint.num_checkpoints_write or checkpoint.num_checkpoints_read",
+                state.at("workflow.checkpoint").where);
+  const uint64_t keep = checkpoint.tiers.empty() ? 0 : checkpoint.tiers.back().keep;
+  if (keep > 0 && reads > 0 && writes > keep)
+    return fail(ErrorCode::kInvalidArgument,
+                "{}: the last tier keeps {} of {} checkpoints, so the first cannot be restored; "
+                "raise its `keep`, or set checkpoint.num_checkpoints_read=0",
+                state.at("checkpoint.tiers").where, keep, writes);
+  if (reads == 0) warn_of_no_effect(state, "checkpoint.recovery_rank_shift", "nothing is restored");
+  for (const std::string_view key :
+       {"checkpoint.checkpoint_after_epoch", "checkpoint.epochs_between_checkpoints",
+        "checkpoint.steps_between_checkpoints"})
+    warn_of_no_effect(state, key, "workflow.train is false");
+  return {};
+}
+
 constexpr uint64_t kEveryEpoch = 1;  // default of both epoch keys
 
 void check_checkpoint(State& state, const Workload& workload) {
-  if (!workload.workflow.checkpoint) return;
+  if (!workload.workflow.checkpoint || only_makes_data(state)) return;
   const Checkpoint& checkpoint = workload.checkpoint;
+  if (!workload.workflow.train) return;
   const Slot& size = state.at("model.model_size_bytes");
   if (size.spelling == "model.model_size" || size.spelling == "checkpoint.model_size")
     state.warn(fmt::format("{}: DLIO ignores {}; here each checkpoint holds those {} bytes",
@@ -305,10 +420,9 @@ void check_synthetic(State& state, const Workload& workload) {
 }
 
 void check_storage(State& state, const Workload& workload) {
-  constexpr std::string_view kScheme = "s3://";
   const bool is_object = workload.storage.is_object_store() ||
-                         workload.dataset.data_folder.starts_with(kScheme) ||
-                         workload.checkpoint.checkpoint_folder.starts_with(kScheme);
+                         storage::is_object_place(workload.dataset.data_folder) ||
+                         storage::is_object_place(workload.checkpoint.checkpoint_folder);
   for (size_t i = 0; i < state.slots().size(); ++i) {
     const Slot& slot = state.slots()[i];
     if (is_object || !slot.is_set() || !slot.row->key.starts_with("storage.storage_options."))
@@ -357,8 +471,8 @@ Status check_support(State& state, const ResolveOptions& options) {
       return fail(ErrorCode::kUnsupported, "{}: {} is not supported: {}", slot.where, slot.text(),
                   row.reason);
     } else {
-      state.warn(
-          fmt::format("{}: {} has no effect: {}", slot.where, slot.text(), need_text(row.need)));
+      state.warn(fmt::format("{}: {} has no effect: {}", slot.where, slot.text(),
+                             need_text(state, row.need)));
     }
   }
   return {};
@@ -373,7 +487,18 @@ Result<Workload> make_workload(State& state, const ResolveOptions& options) {
   FB_TRY(add_spread(state, "evaluation.eval_time", workload.evaluation.eval_time));
   FB_TRY(add_spread(state, "reader.preprocess_time", workload.reader.preprocess_time));
   FB_TRY(check_workflow(state, workload));
+  FB_TRY(check_state(state, workload));
   check_checkpoint(state, workload);
+  if (workload.workflow.is_checkpoint_only()) {
+    FB_TRY(check_checkpoint_only(state, workload));
+  } else {
+    const std::string_view why = workload.workflow.checkpoint && !only_makes_data(state)
+                                     ? "the run trains, and its epochs and steps say when it saves"
+                                     : need_text(state, Need::kCheckpoint);
+    for (const std::string_view key : kCheckpointOnlyKeys) warn_of_no_effect(state, key, why);
+    if (!workload.workflow.checkpoint || only_makes_data(state))
+      for (const std::string_view key : kSaveKeys) warn_of_no_effect(state, key, why);
+  }
   check_spellings(state);
   FB_TRY(check_format(state, workload, options.compat));
   FB_TRY(check_sizes(state, workload));

@@ -31,6 +31,7 @@ std::vector<std::string> other_values(const Row& row) {
       return {row.fallback == "true" ? "false" : "true"};
     case Type::kCount:
     case Type::kBytes:
+    case Type::kWholeBytes:
       return {next_to(row.fallback)};
     case Type::kOptionalCount:
     case Type::kOptionalBytes:
@@ -48,6 +49,8 @@ std::vector<std::string> other_values(const Row& row) {
       return {"[3, 5]"};
     case Type::kColumns:
       return {"[{name: a, dtype: int8, size: 3}]"};
+    case Type::kPlaces:
+      return {"[/a, {place: /b, keep: 2}]"};
     case Type::kTree:
       return {"{a: [1, 2]}"};
     case Type::kChoice:
@@ -80,6 +83,8 @@ std::vector<std::string> around(const Row& row) {
   std::vector<std::string> overrides;
   if (!row.format.empty()) overrides.push_back(fmt::format("dataset.format={}", row.format));
   if (row.key == "dataset.hdf5.chunk_dims") overrides.push_back("dataset.record_dims=[9]");
+  if (row.key == "workflow.train") overrides.push_back("checkpoint.num_checkpoints_write=1");
+  if (row.key == "checkpoint.mode") overrides.push_back("model.parallelism.data=2");
   return overrides;
 }
 
@@ -129,6 +134,27 @@ std::string test_name(const testing::TestParamInfo<const Row*>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Schema, EveryKey, testing::ValuesIn(all_rows().begin(), all_rows().end()),
                          test_name);
+
+// model.model_size_bytes=50MB was refused where record_length_bytes=50MB is not.
+TEST(Schema, EveryKeyInBytesTakesUnits) {
+  int seen = 0;
+  for (const Row* row : all_rows()) {
+    if (row->unit != "bytes") continue;
+    ++seen;
+    Node node;
+    node.kind = Node::Kind::kScalar;
+    for (const auto& [text, plain] :
+         {std::pair<const char*, const char*>("1kB", "1000"), std::pair("0.002 MB", "2000")}) {
+      Limits limits = row->limits;
+      limits.high = std::max(limits.high, 1e6);
+      node.text = text;
+      const auto value = read_value(row->type, limits, node);
+      ASSERT_TRUE(value.ok()) << row->key << ": " << value.error().message;
+      EXPECT_EQ(value_text(row->type, *value), plain) << row->key;
+    }
+  }
+  EXPECT_GT(seen, 6);
+}
 
 TEST(Schema, DefaultsOfTheTableAreDefaultsOfTheStruct) {
   Workload from_table;

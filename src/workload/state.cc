@@ -180,9 +180,9 @@ Status State::apply_override(std::string_view text, size_t number) {
     return fail(ErrorCode::kInvalidArgument, "{} '{}': {}", source.label, shown_override(text),
                 why);
   };
-  if (equals == std::string_view::npos) return bad("must be section.key=value");
   std::string_view key = base::trim(text.substr(0, equals));
   if (starts_with(key, "~")) return bad("removing a key is not possible; set it to its default");
+  if (equals == std::string_view::npos) return bad("must be section.key=value");
   while (starts_with(key, "+")) key.remove_prefix(1);
   if (key == "workload") return bad("the workload itself is named in front of its overrides");
   if (starts_with(key, "hydra.")) {
@@ -211,13 +211,13 @@ Status State::visit(const std::string& given, const Node& node, const Source& so
 
   if (is_section(key) && node.kind == Node::Kind::kMap) {
     for (size_t i = 0; i < node.keys.size(); ++i) {
-      FB_TRY(visit(key + "." + node.keys[i], node.items[i], source));
+      FB_TRY(visit(given + "." + node.keys[i], node.items[i], source));
     }
     return {};
   }
   if (is_section(key) && node.kind == Node::Kind::kNull) return {};  // a heading without keys
   for (Slot& slot : slots_) {
-    if (names_row(*slot.row, key)) return assign(slot, key, node, source);
+    if (names_row(*slot.row, key)) return assign(slot, given, node, source);
   }
   const Row* outer = enclosing_row(key);
   if (outer != nullptr && outer->type == Type::kTree) {

@@ -93,7 +93,8 @@ Result<uint64_t> read_count(Type type, const Limits& limits, const Node& node) {
     if (!value && number && *number == std::floor(*number) && *number >= 0 && *number <= 0x1p62)
       value = static_cast<uint64_t>(*number);
   }
-  if (!value && type == Type::kOptionalBytes && node.kind == Node::Kind::kScalar) {
+  const bool is_bytes = type == Type::kWholeBytes || type == Type::kOptionalBytes;
+  if (!value && is_bytes && node.kind == Node::Kind::kScalar) {
     const auto bytes = base::parse_bytes(node.text);
     if (bytes.ok()) value = *bytes;
   }
@@ -210,6 +211,66 @@ std::string columns_text(const std::vector<ParquetColumn>& columns) {
   return "[" + text + "]";
 }
 
+// Also "163MB/s".
+Result<double> read_rate(const Node& node) {
+  if (node.kind == Node::Kind::kScalar && node.text.ends_with("/s")) {
+    const auto rate = base::parse_bytes_per_second(node.text);
+    if (rate.ok()) return static_cast<double>(*rate);
+  }
+  return read_real(Type::kBytes, {}, node);
+}
+
+constexpr std::string_view kPlacesExpected =
+    "a list of folders or {place, storage, bytes_per_second_max, keep}";
+
+Result<CheckpointPlace> read_place(const Node& node) {
+  CheckpointPlace place;
+  if (node.kind == Node::Kind::kScalar) place.place = FB_TRY(read_text(node));
+  for (size_t i = 0; i < node.keys.size(); ++i) {
+    const std::string& key = node.keys[i];
+    const Node& item = node.items[i];
+    if (key == "place") {
+      place.place = FB_TRY(read_text(item).context(key));
+    } else if (key == "storage") {
+      place.storage = FB_TRY(read_text(item).context(key));
+    } else if (key == "bytes_per_second_max") {
+      place.bytes_per_second_max = FB_TRY(read_rate(item).context(key));
+    } else if (key == "keep") {
+      place.keep = FB_TRY(read_count(Type::kCount, {.high = 1e9}, item).context(key));
+    } else {
+      const std::string_view known[] = {"place", "storage", "bytes_per_second_max", "keep"};
+      return fail(ErrorCode::kInvalidArgument, "{}",
+                  base::unknown_name_message("part of a tier", key, known));
+    }
+  }
+  if (place.place.empty()) return wrong("a folder or s3://BUCKET/PREFIX", node);
+  return place;
+}
+
+Result<std::vector<CheckpointPlace>> read_places(const Node& node) {
+  std::vector<CheckpointPlace> places;
+  if (is_nothing(node)) return places;
+  if (node.kind != Node::Kind::kList) return wrong(kPlacesExpected, node);
+  std::set<std::string> names;
+  for (const Node& item : node.items) {
+    places.push_back(FB_TRY(read_place(item).context("each item")));
+    if (!names.insert(places.back().place).second)
+      return fail(ErrorCode::kInvalidArgument, "has {} twice", places.back().place);
+  }
+  return places;
+}
+
+std::string places_text(const std::vector<CheckpointPlace>& places) {
+  std::string text;
+  for (const CheckpointPlace& place : places) {
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{{place: {}, storage: {}, bytes_per_second_max: {}, keep: {}}}",
+                        quoted_if_needed(place.place), quoted_if_needed(place.storage),
+                        place.bytes_per_second_max, place.keep);
+  }
+  return "[" + text + "]";
+}
+
 bool means_unset(Type type, const Node& node) {
   if (is_nothing(node)) return true;
   return type == Type::kOptionalCount && node.kind == Node::Kind::kScalar && node.text == "-1";
@@ -232,6 +293,7 @@ Result<Value> read_value(Type type, const Limits& limits, const Node& node) {
       }
       [[fallthrough]];
     case Type::kCount:
+    case Type::kWholeBytes:
       value.count = FB_TRY(read_count(type, limits, node));
       break;
     case Type::kInteger: {
@@ -262,6 +324,9 @@ Result<Value> read_value(Type type, const Limits& limits, const Node& node) {
     case Type::kColumns:
       value.columns = FB_TRY(read_columns(node));
       break;
+    case Type::kPlaces:
+      value.places = FB_TRY(read_places(node));
+      break;
     case Type::kTree:
       value.is_null = is_nothing(node);
       if (!value.is_null) value.text = node.flow_text();
@@ -279,6 +344,7 @@ std::string value_text(Type type, const Value& value) {
     case Type::kOptionalBytes:
       return value.is_null ? "null" : fmt::format("{}", value.count);
     case Type::kCount:
+    case Type::kWholeBytes:
       return fmt::format("{}", value.count);
     case Type::kInteger:
       return fmt::format("{}", value.integer);
@@ -296,6 +362,8 @@ std::string value_text(Type type, const Value& value) {
       return fmt::format("[{}]", fmt::join(value.counts, ", "));
     case Type::kColumns:
       return columns_text(value.columns);
+    case Type::kPlaces:
+      return places_text(value.places);
     case Type::kTree:
       return value.is_null ? "null" : value.text;
   }
@@ -306,7 +374,8 @@ std::string range_text(Type type, const Limits& limits) {
   if (type == Type::kChoice) {
     return fmt::format("{}", fmt::join(base::split(limits.choices, ' '), " | "));
   }
-  if (type == Type::kBool || type == Type::kText || type == Type::kColumns || type == Type::kTree)
+  if (type == Type::kBool || type == Type::kText || type == Type::kColumns ||
+      type == Type::kPlaces || type == Type::kTree)
     return "";
   const auto number = [](double value) {
     // Whole numbers in full: "1000000", never "1e+06".
@@ -331,6 +400,7 @@ std::string_view type_name(Type type) {
     case Type::kInteger:
       return "a whole number";
     case Type::kBytes:
+    case Type::kWholeBytes:
       return "bytes";
     case Type::kOptionalBytes:
       return "bytes or null";
@@ -348,6 +418,8 @@ std::string_view type_name(Type type) {
       return "a list of whole numbers";
     case Type::kColumns:
       return "a list of {name, dtype, size, read}";
+    case Type::kPlaces:
+      return kPlacesExpected;
     case Type::kTree:
       return "anything";
   }

@@ -20,7 +20,8 @@ enum class Type {
   kOptionalCount,  // whole number; null and -1 mean "not set"
   kInteger,        // whole number that may be negative
   kBytes,          // number or "4MiB"; fractions are kept
-  kOptionalBytes,  // whole bytes or null
+  kWholeBytes,     // whole number or "4MiB"
+  kOptionalBytes,  // the same, or null
   kFraction,
   kSeconds,       // number or "20ms"
   kDistribution,  // seconds, or {mean, stdev}, or {type, ...}
@@ -28,18 +29,20 @@ enum class Type {
   kChoice,        // one word of a list
   kCounts,        // list of whole numbers
   kColumns,       // list of {name, dtype, size, read}
+  kPlaces,        // list of texts or {place, storage, bytes_per_second_max, keep}
   kTree,          // anything; only whether it was set matters
 };
 
 struct Value {
   bool is_null = true;  // kOptional*, kTree
   bool flag = false;    // kBool
-  uint64_t count = 0;   // kCount, kOptionalCount, kOptionalBytes
+  uint64_t count = 0;   // kCount, kOptionalCount, kWholeBytes, kOptionalBytes
   int64_t integer = 0;  // kInteger
   double number = 0;    // kBytes, kFraction, kSeconds
   std::string text;     // kText, kChoice; kTree: one line of YAML
   std::vector<uint64_t> counts;
   std::vector<ParquetColumn> columns;
+  std::vector<CheckpointPlace> places;
   Distribution distribution;
 
   bool operator==(const Value&) const = default;

@@ -41,12 +41,25 @@ struct Model {
   std::string name = "default";
   std::string type;             // "" = none
   uint64_t size_bytes = 10240;  // model_size_bytes, or model_size where only that is given
+  std::string model_datatype = "fp16", optimizer_datatype = "fp32";
+  std::vector<uint64_t> optimization_groups, layer_parameters;  // bytes; empty = from the rest
+  std::optional<uint64_t> num_layers;
+  uint64_t tensor_parallelism = 1, pipeline_parallelism = 1;
+  std::optional<uint64_t> data_parallelism;  // of mode subset; else it follows from the ranks
+  uint64_t zero_stage = 0;
+  uint64_t vocab_size = 32000, hidden_size = 2048, ffn_hidden_size = 8192;
+  uint64_t num_attention_heads = 32, num_kv_heads = 8;
+
+  bool is_transformer() const;
   bool operator==(const Model&) const = default;
 };
 
 struct Workflow {
   bool generate_data = false, train = true, evaluation = false, checkpoint = false;
   std::string query;  // a key whose value dlio_benchmark_query prints
+
+  // A run that saves and restores, and does nothing else.
+  bool is_checkpoint_only() const { return checkpoint && !train && !generate_data; }
   bool operator==(const Workflow&) const = default;
 };
 
@@ -113,12 +126,27 @@ struct Evaluation {
   bool operator==(const Evaluation&) const = default;
 };
 
+// A place that holds checkpoints.
+struct CheckpointPlace {
+  std::string place;                // a folder, or s3://BUCKET/PREFIX
+  std::string storage;              // as --storage; empty = that, or local
+  double bytes_per_second_max = 0;  // of copying to it from the place before; 0 = no limit
+  uint64_t keep = 0;                // the newest so many, once they are on the next; 0 = all
+  bool operator==(const CheckpointPlace&) const = default;
+};
+
 struct Checkpoint {
   std::string checkpoint_folder = "./checkpoints/";
   uint64_t checkpoint_after_epoch = 1, epochs_between_checkpoints = 1;
   std::optional<uint64_t> steps_between_checkpoints;  // wins over the epoch keys when set
   bool fsync = true;                                  // DLIO: false
   bool randomize_tensor = true;                       // false: all bytes are 1
+  bool is_subset = false;                             // mode: fewer ranks than the model has
+  Distribution time_between_checkpoints = {.a = -1};  // before each save and restore
+  std::optional<uint64_t> num_checkpoints_write, num_checkpoints_read;  // of a run of only these
+  bool recovery_rank_shift = false;    // restore what a rank elsewhere saved
+  bool rank_sync = false;              // a rank's time ends when all ranks have saved
+  std::vector<CheckpointPlace> tiers;  // fast to slow; empty = checkpoint_folder
   bool operator==(const Checkpoint&) const = default;
 };
 
@@ -188,6 +216,8 @@ struct Resolved {
   Compat compat = Compat::kDlioMain;
   std::vector<Setting> settings;      // every known key, in schema order
   std::vector<std::string> warnings;  // keys without effect here, keys that win over others, ...
+  // The command that makes the data, from a caller that has its own; "" = forebay generate.
+  std::string generate_command;
 };
 
 // `source` is a built-in's name or the path of a YAML file (a path when it contains '/' or ends in
@@ -222,7 +252,7 @@ std::string to_yaml(const Resolved& resolved);
 // --- Built-ins ---
 struct Builtin {
   std::string_view name;
-  std::string_view summary;  // "3D U-Net on H100: 168 npz files of 147 MB, batch 7, 0.323 s a step"
+  std::string_view summary;  // "3D U-Net on H100: 168 npz files of 147 MB, batch 7, 323 ms a step"
   std::string_view yaml;
 };
 std::span<const Builtin> builtin_workloads();
