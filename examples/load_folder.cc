@@ -1,4 +1,4 @@
-// Reads a folder of images in shuffled batches for two epochs: the loader in thirty lines.
+// Reads a folder of images for two epochs, as arrays of a batch: the loader in thirty lines.
 #include <cstdio>
 
 #include "forebay/loader.h"
@@ -6,14 +6,15 @@
 int main(int argc, char** argv) {
   forebay::LoaderOptions options;
   options.data = argc > 1 ? argv[1] : ".";
+  options.ops = {{"decode_image"}, {"random_resized_crop", {{"size", 64}}}, {"flip"}};
   options.batch_size = 4;
   options.shuffle = forebay::Shuffle::kFull;
   options.tail = forebay::Tail::kAll;
-  options.convert_to_rgb = true;
   options.on_error = forebay::OnError::kSkip;
 
   const auto loader = forebay::Loader::open(options);
   if (!loader.ok()) return std::fprintf(stderr, "%s\n", loader.error().message.c_str()), 1;
+  std::printf("%s", (*loader)->explain().text.c_str());
 
   for (int epoch = 0; epoch < 2; ++epoch) {
     size_t samples = 0, bytes = 0;
@@ -21,10 +22,11 @@ int main(int argc, char** argv) {
       const auto batch = (*loader)->next();
       if (!batch.ok()) return std::fprintf(stderr, "%s\n", batch.error().message.c_str()), 1;
       if (!batch->has_value()) break;
-      for (const forebay::Sample& sample : (*batch)->samples()) bytes += sample.bytes.size();
-      samples += (*batch)->samples().size();
+      const forebay::BatchField* image = (*batch)->find("image");
+      samples += image->shape[0];
+      bytes += image->bytes.size();
     }
-    std::printf("epoch %d: %zu samples, %zu bytes of pixels\n", epoch, samples, bytes);
+    std::printf("epoch %d: %zu images, %zu bytes of pixels\n", epoch, samples, bytes);
   }
   return 0;
 }

@@ -31,6 +31,14 @@ struct Error {
   std::string message;
 };
 
+// "what: message", with `what` once: a part of the message that names it already, or names it more
+// fully (the path with its folder, the address with its server), comes to the front instead.
+std::string with_context(std::string message, const std::string& what);
+
+// For Result alone: the value of one that holds `error`, or the error of one that holds a value
+// (null), was asked for.
+[[noreturn]] void abort_of_wrong_result(const Error* error);
+
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -42,10 +50,10 @@ class [[nodiscard]] Result {
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
 
-  // Undefined unless ok().
-  T& value() & { return *std::get_if<0>(&state_); }
-  const T& value() const& { return *std::get_if<0>(&state_); }
-  T&& value() && { return std::move(*std::get_if<0>(&state_)); }
+  // Aborts unless ok().
+  T& value() & { return there(std::get_if<0>(&state_)); }
+  const T& value() const& { return there(std::get_if<0>(&state_)); }
+  T&& value() && { return std::move(there(std::get_if<0>(&state_))); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -53,13 +61,14 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
   T value_or(T other) && { return ok() ? std::move(*this).value() : std::move(other); }
 
-  // Undefined when ok().
-  const Error& error() const& { return *std::get_if<1>(&state_); }
-  Error&& error() && { return std::move(*std::get_if<1>(&state_)); }
+  // Aborts when ok().
+  const Error& error() const& { return there(std::get_if<1>(&state_)); }
+  Error&& error() && { return std::move(there(std::get_if<1>(&state_))); }
 
   // Puts what the caller was doing in front of the message: "context: message".
   Result context(const std::string& what) && {
-    if (!ok()) std::get_if<1>(&state_)->message.insert(0, what + ": ");
+    if (Error* error = std::get_if<1>(&state_))
+      error->message = with_context(std::move(error->message), what);
     return std::move(*this);
   }
 
@@ -67,6 +76,13 @@ class [[nodiscard]] Result {
   void ignore(const char* /*why*/) const {}
 
  private:
+  // A bug that is told beats a read of what is not there.
+  template <class Part>
+  Part& there(Part* part) const {
+    if (part == nullptr) abort_of_wrong_result(std::get_if<1>(&state_));
+    return *part;
+  }
+
   std::variant<T, Error> state_;
 };
 
@@ -79,11 +95,18 @@ class [[nodiscard]] Result<void> {
 
   bool ok() const { return !error_; }
   explicit operator bool() const { return ok(); }
-  const Error& error() const& { return *error_; }
-  Error&& error() && { return std::move(*error_); }
+  // Aborts when ok().
+  const Error& error() const& {
+    if (!error_) abort_of_wrong_result(nullptr);
+    return *error_;
+  }
+  Error&& error() && {
+    if (!error_) abort_of_wrong_result(nullptr);
+    return std::move(*error_);
+  }
 
   Result context(const std::string& what) && {
-    if (error_) error_->message.insert(0, what + ": ");
+    if (error_) error_->message = with_context(std::move(error_->message), what);
     return std::move(*this);
   }
 
