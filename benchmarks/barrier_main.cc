@@ -4,11 +4,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "cluster/world.h"
+#include "command_words.h"
 #include "sys/host.h"
 #include "sys/process.h"
 
@@ -60,7 +61,17 @@ Status run(int rounds) {
 }  // namespace forebay
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 2000;
+  constexpr char kUsage[] = "usage: [mpirun -np N] forebay_barrier [ROUNDS]\n";
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (forebay::bench::asks_for_help(words)) {
+    fmt::print("{}", kUsage);
+    return 0;
+  }
+  int rounds = 2000;
+  if (words.size() > 1 || (words.size() == 1 && !forebay::bench::parse_count(words[0], rounds))) {
+    fmt::print(stderr, "forebay_barrier: '{}' is no number of rounds\n{}", words.back(), kUsage);
+    return 2;
+  }
   const forebay::Status status = forebay::run(std::max(2, rounds));
   if (status.ok()) return 0;
   fmt::print(stderr, "forebay_barrier: {}\n", status.error().message);

@@ -1,9 +1,5 @@
 // Prints the table of speed and memory targets, each as a ratio against its floor, measured in
-// alternation in one run.
-//
-// usage: forebay_bench FOLDER [--smoke] [--rows REGEX-FREE-PREFIX] [--json FILE] [--rounds N]
-//   FOLDER      where data sets are made (about 8 GB; kept for the next run)
-//   --smoke     tiny inputs: proves that every row runs; its ratios mean nothing
+// alternation in one run. `forebay_bench --help` says how it is called.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,11 +13,17 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "command_words.h"
 #include "dataset/generator.h"
 #include "emulate/runner.h"
+#include "fio.h"
 #include "floors.h"
+#include "forebay/loader.h"
+#include "hdf5_files.h"
 #include "loader/engine.h"
 #include "measure.h"
+#include "ops_loop.h"
+#include "pictures.h"
 #include "sys/host.h"
 #include "sys/page_cache.h"
 #include "workload/workload.h"
@@ -56,26 +58,45 @@ double repeat(const std::function<double()>& epoch) {
   return amount;
 }
 
-// A generated data set: its store, index and the paths for the floors.
+// A data set: its store, index and the paths for the floors.
 class Set {
  public:
-  // `common`: how all files are made, beyond their size.
+  // A generated one.
   Set(const Settings& settings, const std::string& name, std::string_view format, uint64_t files,
-      double bytes, double stdev, const formats::FileSpec& common = {})
+      double bytes, double stdev, uint64_t samples_per_file = 1)
       : folder(settings.folder + "/" + name) {
     dataset::GeneratorOptions options;
     options.format = formats::find_format(format);
     options.files_train = files;
+    options.samples_per_file = samples_per_file;
     options.record_bytes = bytes;
     options.record_bytes_stdev = stdev;
-    options.common = common;
     options.sync = false;
     store = must(storage::open_store("local", folder));
     must(dataset::generate(*store, options, [](const auto&) {}, {}));
+    open(options.format, samples_per_file);
+  }
+
+  // One of HDF5 files of one image each.
+  Set(const Settings& settings, const std::string& name, int files, Hdf5Image image)
+      : folder(settings.folder + "/" + name) {
+    fs::create_directories(folder + "/train");
+    for (int i = 0; i < files; ++i) {
+      const std::string path = fmt::format("{}/train/img_{:03}.hdf5", folder, i);
+      image.seed = static_cast<uint64_t>(i);
+      if (fs::exists(path)) continue;
+      write_hdf5_image(path + ".new", image);
+      fs::rename(path + ".new", path);
+    }
+    store = must(storage::open_store("local", folder));
+    open(formats::find_format("hdf5"));
+  }
+
+  void open(const formats::Format* format, uint64_t samples_per_file = 1) {
     dataset::IndexOptions index_options;
     index_options.folder = "train";
-    index_options.format = options.format;
-    index_options.samples_per_file = 1;
+    index_options.format = format;
+    index_options.samples_per_file = samples_per_file;
     index = must(dataset::Index::open(*store, index_options));
     for (uint32_t i = 0; i < index->file_count(); ++i)
       paths.push_back(folder + "/" + std::string(index->path(i)));
@@ -121,39 +142,32 @@ class Bench {
  public:
   explicit Bench(Settings settings) : settings_(std::move(settings)) {}
 
-  void run() {
+  void run() const {
     std::printf(
         "%d threads, %s, page cache warmed by reading every file before each row unless "
         "it says cold\n",
         settings_.threads, sys::host().cpu_model.c_str());
     std::printf("%-46s %-9s %6s  %7s  %-5s %-7s %s\n", "row (ours / floor)", "target", "median",
                 "MAD", "n", "", "ours | floor");
-    if (wants("bytes")) {
-      bytes_rows("bytes, npz 150 MB", big());
-      bytes_rows("bytes, npz 2.8 MB", middle());
-      bytes_rows("bytes, hdf5 2.8 MB", contiguous_hdf5());
-      small_files();
-    }
-    if (wants("decode")) {
-      decode_npz();
-      decode_jpeg();
-      decode_hdf5();
-    }
-    if (wants("generate")) generate();
-    if (wants("cold")) {
-      cold("local", "--ioengine=psync --thread --numjobs=8 --group_reporting");
-      cold("uring", "--ioengine=io_uring --iodepth=8");
-    }
-    if (wants("unet3d")) {
-      unet3d(2, "decode");
-      unet3d(3, "bytes");
-    }
-    if (wants("start")) start();
+    for (const Entry& entry : entries_)
+      if (wants(entry.name)) entry.run();
+  }
+
+  // Whether `rows` is the beginning of some row, or goes on from one.
+  bool has_rows() const {
+    return std::any_of(entries_.begin(), entries_.end(),
+                       [this](const Entry& entry) { return wants(entry.name); });
   }
 
  private:
+  // What is measured together, by what the names of its rows have in common.
+  struct Entry {
+    std::string name;
+    std::function<void()> run;
+  };
+
   bool wants(const std::string& name) const {
-    return settings_.rows.empty() || name.starts_with(settings_.rows);
+    return name.starts_with(settings_.rows) || settings_.rows.starts_with(name);
   }
 
   void report(const Row& row) const {
@@ -175,11 +189,8 @@ class Bench {
                            : Set(settings_, "hdf5", "hdf5", 128, 2828486, 71311);
   }
   Set packed_hdf5() const {
-    formats::FileSpec common{};
-    common.compression = formats::Compression::kGzip;
-    common.chunk_dims = {1, 256, 256};
-    return settings_.smoke ? Set(settings_, "smoke_hdf5_gzip", "hdf5", 4, 300'000, 0, common)
-                           : Set(settings_, "hdf5_gzip", "hdf5", 64, 4'194'304, 0, common);
+    return settings_.smoke ? Set(settings_, "smoke_hdf5_image", 4, {.side = 128, .chunk_side = 64})
+                           : Set(settings_, "hdf5_image", 64, {.side = 1024, .chunk_side = 256});
   }
 
   // The loader against threads that pread in cache-sized pieces.
@@ -209,6 +220,72 @@ class Bench {
     report({name + ": CPU", "<= 1.10", 1.10, false, cpu_ratio(pair),
             fmt::format("{:.1f} | {:.1f} ms/GB", 1e12 * median_cpu_per_amount(pair.ours),
                         1e12 * median_cpu_per_amount(pair.floor))});
+  }
+
+  // Shards as training reads them: by a Loader that tunes itself, the bytes of samples as they are,
+  // against one reader of the same files from front to back. Several epochs follow each other while
+  // a warm row is measured; a cold one reads each file once.
+  void shards(bool is_cold, Shuffle shuffle) const {
+    const Set set = settings_.smoke ? Set(settings_, "smoke_tar", "webdataset", 2, 4096, 0, 8)
+                                    : Set(settings_, "tar", "webdataset", 16, 1e5, 2e4, 1000);
+    set.warm();
+    const std::string name =
+        fmt::format("tar of 100 KB, {}, {}", shuffle == Shuffle::kOff ? "in order" : "windowed",
+                    is_cold ? "cold" : "warm");
+    shard_row(name, set, is_cold, shuffle, 0);
+    // That one reads into a MiB that never leaves the cache; a loader's bytes have to stay until
+    // they are used.
+    if (!is_cold) shard_row(name + ", 3 batches kept", set, is_cold, shuffle, 3 * 64 * 100'000);
+  }
+
+  void shard_row(const std::string& name, const Set& set, bool is_cold, Shuffle shuffle,
+                 uint64_t kept_bytes) const {
+    const int epochs = is_cold ? 1 : kEpochs;
+    const auto evict = [&] {
+      if (!is_cold) return;
+      for (const std::string& path : set.paths)
+        must(Result<int>(sys::evict_from_page_cache(path).ok() ? 0 : 1));
+    };
+    auto loader = open_shards(set.folder + "/train", shuffle);
+    const auto read = [&] {
+      evict();
+      return timed([&] {
+        double bytes = 0;
+        for (int i = 0; i < epochs; ++i)
+          bytes += pread_loop(set.paths, 1, 1 << 20, Check::kNone, kept_bytes);
+        return bytes;
+      });
+    };
+    const double bytes = read().amount;
+    const auto load = [&] {
+      // Another one has read nothing ahead of the round yet.
+      if (is_cold) loader = open_shards(set.folder + "/train", shuffle);
+      evict();
+      return timed([&] {
+        for (int ended = 0; ended < epochs; ended += must(loader->next()) ? 0 : 1) {
+        }
+        return bytes;
+      });
+    };
+    const Pair pair =
+        interleave(is_cold ? std::min(settings_.rounds, 5) : settings_.rounds, read, load);
+    report({name, ">= 0.95", 0.95, true, rate_ratio(pair),
+            fmt::format("{} | {}, CPU {:.0f} | {:.0f} ms/GB",
+                        base::format_bytes_per_second(median_rate(pair.ours)),
+                        base::format_bytes_per_second(median_rate(pair.floor)),
+                        1e12 * median_cpu_per_amount(pair.ours),
+                        1e12 * median_cpu_per_amount(pair.floor))});
+  }
+
+  static std::unique_ptr<Loader> open_shards(const std::string& folder, Shuffle shuffle) {
+    LoaderOptions options;
+    options.data = folder;
+    options.format = "webdataset";
+    options.samples_per_file = 0;
+    options.batch_size = 64;
+    options.tail = Tail::kAll;
+    options.shuffle = shuffle;
+    return must(Loader::open(options));
   }
 
   void small_files() const {
@@ -270,21 +347,71 @@ class Bench {
                             static_cast<double>(set.index->file_count()))});
   }
 
+  // What an image classifier is trained on: part of an image decoded, resized, mirrored,
+  // normalised, channels first. The floor only decodes, but all of the image.
+  void ops_jpeg() const {
+    std::vector<std::vector<unsigned char>> images;
+    for (uint64_t i = 0; i < (settings_.smoke ? 4 : 200); ++i)
+      images.push_back(settings_.smoke ? make_picture(64, 48, 90, i)
+                                       : make_picture(500, 375, 94, i));
+    double bytes = 0;
+    for (const auto& image : images) bytes += static_cast<double>(image.size());
+    const Pair pair = interleave(
+        settings_.rounds,
+        [&] { return timed([&] { return jpeg_loop(images, settings_.threads); }); },
+        [&] { return timed([&] { return ops_loop(images, settings_.threads); }); });
+    report({"ops, jpeg to float: images/s", ">= 1.00", 1, true, rate_ratio(pair),
+            fmt::format("{:.0f} | {:.0f} images/s, {:.0f} | {:.0f} per CPU second, {:.0f} KB each",
+                        median_rate(pair.ours), median_rate(pair.floor),
+                        1 / median_cpu_per_amount(pair.ours), 1 / median_cpu_per_amount(pair.floor),
+                        bytes / 1e3 / static_cast<double>(images.size()))});
+  }
+
+  // The compressed chunks of all files.
+  static std::vector<std::vector<unsigned char>> chunks_of(const Set& set) {
+    std::vector<FilePart> parts;
+    for (uint32_t file = 0; file < set.index->file_count(); ++file)
+      for (const formats::Block& block : set.index->file_index(file).blocks)
+        for (const formats::Extent& extent : block.extents)
+          parts.push_back({set.paths[file], extent.offset, extent.length});
+    return read_parts(parts);
+  }
+
   // Chunks are inflated by threads of our own, not under the library's lock: two do the work of
-  // two. The same loader with one decode thread is the floor.
+  // two. What two processors give is what igzip alone makes of the same chunks.
   void decode_hdf5() const {
     const Set set = packed_hdf5();
     set.warm();
-    const auto with = [&](int decode_threads) {
+    const auto chunks = chunks_of(set);
+    const size_t chunk_bytes = settings_.smoke ? 64 * 64 * 4 : 256 * 256 * 4;
+    const auto ours = [&](int threads) {
       return timed([&] {
-        return set.epochs(2, *set.store, 2, loader::Payload::kDecode, 8, false, decode_threads);
+        return set.epochs(2, *set.store, 2, loader::Payload::kDecode, 8, false, threads);
       });
     };
+    const auto igzip = [&](int threads) {
+      return timed([&] {
+        return inflate_loop(chunks, chunk_bytes, threads) +
+               inflate_loop(chunks, chunk_bytes, threads);
+      });
+    };
+    const auto rates = [](const Pair& pair) {
+      return fmt::format("{} | {}", base::format_bytes_per_second(median_rate(pair.ours)),
+                         base::format_bytes_per_second(median_rate(pair.floor)));
+    };
+    const Pair alone = interleave(
+        settings_.rounds, [&] { return igzip(1); }, [&] { return igzip(2); });
     const Pair pair = interleave(
-        settings_.rounds, [&] { return with(1); }, [&] { return with(2); });
+        settings_.rounds, [&] { return ours(1); }, [&] { return ours(2); });
+    const Pair against = interleave(
+        settings_.rounds, [&] { return igzip(2); }, [&] { return ours(2); });
+    const double ratio = static_cast<double>(chunks.size() * chunk_bytes) /
+                         static_cast<double>(set.index->summary().bytes);
     report({"decode, hdf5 gzip chunks: 2 threads over 1", ">= 1.60", 1.60, true, rate_ratio(pair),
-            fmt::format("{} | {}", base::format_bytes_per_second(median_rate(pair.ours)),
-                        base::format_bytes_per_second(median_rate(pair.floor)))});
+            fmt::format("{} packed {:.1f} : 1; igzip alone: {:.3f}", rates(pair), ratio,
+                        rate_ratio(alone).median)});
+    report({"decode, hdf5 gzip chunks: rate of 2 threads", ">= 0.85", 0.85, true,
+            rate_ratio(against), rates(against) + " (igzip alone, chunks in memory)"});
   }
 
   void generate() const {
@@ -320,7 +447,7 @@ class Bench {
 
   // Random 1 MiB reads of one large file that is not in the page cache, against fio.
   void cold(const std::string& driver, const std::string& fio_engine) const {
-    if (std::system("command -v fio >/dev/null") != 0) {
+    if (!is_fio_there()) {
       std::printf("cold reads, %s: skipped, fio is not installed\n", driver.c_str());
       return;
     }
@@ -376,29 +503,10 @@ class Bench {
   static Sample run_fio(const std::string& path, uint64_t size, const std::string& engine) {
     must(Result<int>(sys::evict_from_page_cache(path).ok() ? 0 : 1));
     const bool many = engine.find("numjobs") != std::string::npos;
-    const std::string command = fmt::format(
-        "fio --name=x --filename='{}' --rw=randread --bs=1M {} --size={} --offset_increment={} "
-        "--output-format=json 2>/dev/null",
-        path, engine, many ? size / 8 : size, many ? size / 8 : 0);
-    std::FILE* pipe = popen(command.c_str(), "r");
-    FB_CHECK(pipe != nullptr);
-    std::string text;
-    char buffer[4096];
-    while (const size_t got = std::fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, got);
-    pclose(pipe);
-    // fio may print remarks before its JSON.
-    const auto json =
-        nlohmann::json::parse(text.substr(std::min(text.find('{'), text.size())), nullptr, false);
-    if (json.is_discarded()) {
-      std::fprintf(stderr, "forebay_bench: fio failed: %s\n", command.c_str());
-      std::exit(1);
-    }
-    const auto& read = json["jobs"][0]["read"];
-    Sample sample;
-    sample.amount = read["io_bytes"].get<double>();
-    sample.wall_seconds = sample.amount / read["bw_bytes"].get<double>();
-    sample.cpu_seconds = 1;
-    return sample;
+    return bench::run_fio(
+        fmt::format("--filename='{}' --rw=randread --bs=1M {} --size={} --offset_increment={}",
+                    path, engine, many ? size / 8 : size, many ? size / 8 : 0),
+        "read");
   }
 
   // 112 names of the 14 unet3d files, as hard links, in the page cache.
@@ -476,33 +584,87 @@ class Bench {
   }
 
   const Settings settings_;
+  const std::vector<Entry> entries_{
+      {"bytes, npz 150 MB", [this] { bytes_rows("bytes, npz 150 MB", big()); }},
+      {"bytes, npz 2.8 MB", [this] { bytes_rows("bytes, npz 2.8 MB", middle()); }},
+      {"bytes, hdf5 2.8 MB", [this] { bytes_rows("bytes, hdf5 2.8 MB", contiguous_hdf5()); }},
+      {"bytes, npz 4.6 KB", [this] { small_files(); }},
+      {"tar of 100 KB, in order, warm", [this] { shards(false, Shuffle::kOff); }},
+      {"tar of 100 KB, windowed, warm", [this] { shards(false, Shuffle::kWindowed); }},
+      {"tar of 100 KB, in order, cold", [this] { shards(true, Shuffle::kOff); }},
+      {"tar of 100 KB, windowed, cold", [this] { shards(true, Shuffle::kWindowed); }},
+      {"decode, npz 150 MB", [this] { decode_npz(); }},
+      {"decode, jpeg 100 KB", [this] { decode_jpeg(); }},
+      {"ops, jpeg to float", [this] { ops_jpeg(); }},
+      {"decode, hdf5 gzip chunks", [this] { decode_hdf5(); }},
+      {"generate npz", [this] { generate(); }},
+      {"cold reads, local",
+       [this] { cold("local", "--ioengine=psync --thread --numjobs=8 --group_reporting"); }},
+      {"cold reads, uring", [this] { cold("uring", "--ioengine=io_uring --iodepth=8"); }},
+      {"unet3d_h100 x 2, decode", [this] { unet3d(2, "decode"); }},
+      {"unet3d_h100 x 3, bytes", [this] { unet3d(3, "bytes"); }},
+      {"start to first batch", [this] { start(); }},
+  };
 };
 
+constexpr char kUsage[] =
+    "usage: forebay_bench FOLDER [--smoke] [--rows PREFIX] [--json FILE] [--rounds N]\n"
+    "  FOLDER         where data sets are made (about 8 GB; kept for the next run)\n"
+    "  --smoke        tiny inputs: proves that every row runs; its ratios mean nothing\n"
+    "  --rows PREFIX  only the rows whose names begin so: \"decode\", \"decode, hdf5\"\n"
+    "  --json FILE    appends a line per row\n"
+    "  --rounds N     measurements of each side of a row (default 7)\n";
+
+// What is wrong with the command line, or nothing.
+std::string parse(const std::vector<std::string>& words, Settings& settings) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const bool takes_value = word == "--rows" || word == "--json" || word == "--rounds";
+    if (takes_value && i + 1 == words.size()) return word + " needs a value";
+    if (word == "--smoke") {
+      settings.smoke = true;
+    } else if (word == "--rows") {
+      settings.rows = words[++i];
+    } else if (word == "--json") {
+      settings.json = words[++i];
+    } else if (word == "--rounds") {
+      if (!parse_count(words[++i], settings.rounds)) return words[i] + " is no number of rounds";
+    } else if (word.starts_with("-")) {
+      return "unknown option " + word;
+    } else if (!settings.folder.empty()) {
+      return "two folders: " + settings.folder + " and " + word;
+    } else {
+      settings.folder = word;
+    }
+  }
+  return settings.folder.empty() ? "no folder" : "";
+}
+
 }  // namespace
+
+int run(const std::vector<std::string>& words) {
+  if (asks_for_help(words)) {
+    std::printf("%s", kUsage);
+    return 0;
+  }
+  Settings settings;
+  settings.threads = sys::usable_cpu_count();
+  const std::string wrong = parse(words, settings);
+  if (!wrong.empty()) {
+    std::fprintf(stderr, "forebay_bench: %s\n%s", wrong.c_str(), kUsage);
+    return 2;
+  }
+  const Bench bench(settings);
+  if (!bench.has_rows()) {
+    std::fprintf(stderr, "forebay_bench: no row's name begins with '%s'\n", settings.rows.c_str());
+    return 2;
+  }
+  bench.run();
+  return 0;
+}
+
 }  // namespace forebay::bench
 
 int main(int argc, char** argv) {
-  forebay::bench::Settings settings;
-  settings.threads = forebay::sys::usable_cpu_count();
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--smoke")
-      settings.smoke = true;
-    else if (word == "--rows" && i + 1 < argc)
-      settings.rows = argv[++i];
-    else if (word == "--json" && i + 1 < argc)
-      settings.json = argv[++i];
-    else if (word == "--rounds" && i + 1 < argc)
-      settings.rounds = std::atoi(argv[++i]);
-    else
-      settings.folder = word;
-  }
-  if (settings.folder.empty() || settings.rounds < 1) {
-    std::fprintf(
-        stderr,
-        "usage: forebay_bench FOLDER [--smoke] [--rows PREFIX] [--json FILE] [--rounds N]\n");
-    return 2;
-  }
-  forebay::bench::Bench(settings).run();
-  return 0;
+  return forebay::bench::run({argv + 1, argv + argc});
 }

@@ -1,6 +1,7 @@
 #include "floors.h"
 
 #include <fcntl.h>
+#include <isa-l/igzip_lib.h>
 #include <sys/stat.h>
 #include <turbojpeg.h>
 #include <unistd.h>
@@ -43,19 +44,25 @@ struct Aligned {
 }  // namespace
 
 double pread_loop(const std::vector<std::string>& files, int threads, uint64_t piece_bytes,
-                  Check check) {
+                  Check check, uint64_t kept_bytes) {
   std::atomic<size_t> next = 0;
   std::atomic<uint32_t> sink = 0;  // keeps the checksums from being optimised away
+  const uint64_t pieces = std::max<uint64_t>(1, kept_bytes / piece_bytes);
   return on_threads(threads, [&] {
-    const Aligned buffer(piece_bytes);
+    const Aligned buffer(pieces * piece_bytes);
+    uint64_t turn = 0;
     double bytes = 0;
     for (size_t i; (i = next.fetch_add(1)) < files.size();) {
       const int fd = open(files[i].c_str(), O_RDONLY | O_CLOEXEC);
       FB_CHECK(fd >= 0);
       uint32_t crc = 0;
       off_t at = 0;
-      for (ssize_t got; (got = pread(fd, buffer.data, piece_bytes, at)) > 0; at += got)
-        if (check == Check::kCrc32) crc = base::crc32(crc, {buffer.data, static_cast<size_t>(got)});
+      for (ssize_t got = 1; got > 0; at += got) {
+        std::byte* const piece = buffer.data + turn++ % pieces * piece_bytes;
+        got = pread(fd, piece, piece_bytes, at);
+        if (got > 0 && check == Check::kCrc32)
+          crc = base::crc32(crc, {piece, static_cast<size_t>(got)});
+      }
       sink ^= crc;
       bytes += static_cast<double>(at);
       close(fd);
@@ -95,6 +102,28 @@ double jpeg_loop(const std::vector<std::vector<unsigned char>>& images, int thre
     }
     tjDestroy(handle);
     return count;
+  });
+}
+
+double inflate_loop(const std::vector<std::vector<unsigned char>>& streams, size_t bytes_max,
+                    int threads) {
+  std::atomic<size_t> next = 0;
+  return on_threads(threads, [&] {
+    const Aligned out(bytes_max);
+    const auto state = std::make_unique<inflate_state>();
+    double bytes = 0;
+    for (size_t i; (i = next.fetch_add(1)) < streams.size();) {
+      isal_inflate_init(state.get());
+      state->crc_flag = ISAL_ZLIB;
+      state->next_in = const_cast<uint8_t*>(streams[i].data());
+      state->avail_in = static_cast<uint32_t>(streams[i].size());
+      state->next_out = reinterpret_cast<uint8_t*>(out.data);
+      state->avail_out = static_cast<uint32_t>(bytes_max);
+      FB_CHECK(isal_inflate(state.get()) == ISAL_DECOMP_OK);
+      FB_CHECK(state->block_state == ISAL_BLOCK_FINISH);
+      bytes += static_cast<double>(streams[i].size());
+    }
+    return bytes;
   });
 }
 

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/test_folder.h"
+#include "command_words.h"
 #include "delay_server.h"
 #include "measure.h"
 #include "storage/store.h"
@@ -27,10 +27,7 @@ namespace {
 constexpr int64_t kDelayNs = 50'000'000;
 constexpr double kDelaySeconds = 0.05;
 
-struct Settings {
-  bool is_smoke = false;
-  int rounds = 7;
-  std::string json;
+struct Settings : RunSettings {
   std::string endpoint, bucket;
 };
 
@@ -181,10 +178,11 @@ void report_real(const Settings& settings, size_t files, size_t bytes, int conne
   if (!settings.json.empty()) append_json(settings.json, row, settings.is_smoke);
 }
 
-int usage() {
-  std::fprintf(stderr,
-               "usage: forebay_s3_bench [--smoke] [--rounds N] [--json FILE] [--rgw ENDPOINT "
-               "BUCKET]\n");
+constexpr char kUsage[] =
+    "usage: forebay_s3_bench [--smoke] [--rounds N] [--json FILE] [--rgw ENDPOINT BUCKET]\n";
+
+int refuse(const std::string& wrong) {
+  std::fprintf(stderr, "forebay_s3_bench: %s\n%s", wrong.c_str(), kUsage);
   return 2;
 }
 
@@ -193,20 +191,18 @@ int usage() {
 int run(int argc, char** argv) {
   Settings settings;
   const std::vector<std::string> words(argv + 1, argv + argc);
+  if (asks_for_help(words)) {
+    std::printf("%s", kUsage);
+    return 0;
+  }
   for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--smoke") {
-      settings.is_smoke = true;
-    } else if (words[i] == "--rounds" && i + 1 < words.size()) {
-      const std::string& text = words[++i];
-      std::from_chars(text.data(), text.data() + text.size(), settings.rounds);
-    } else if (words[i] == "--json" && i + 1 < words.size()) {
-      settings.json = words[++i];
-    } else if (words[i] == "--rgw" && i + 2 < words.size()) {
+    if (words[i] == "--rgw" && i + 2 < words.size()) {
       settings.endpoint = words[++i];
       settings.bucket = words[++i];
-    } else {
-      return usage();
+      continue;
     }
+    const Word word = take_word(words, i, settings);
+    if (word != Word::kTaken) return refuse(complaint(word, words[i]));
   }
   sys::raise_open_file_limit(4096);
   if (settings.endpoint.empty()) {

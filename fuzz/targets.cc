@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "base/check.h"
+#include "dataset/patterns.h"
+#include "dataset/source_address.h"
 #include "formats/builtin.h"
+#include "formats/example.h"
 #include "formats/hdf5_block.h"
 #include "formats/indexed_index.h"
 #include "formats/npz_check.h"
@@ -18,6 +21,7 @@
 #include "formats/tfrecord_check.h"
 #include "formats/tfrecord_index.h"
 #include "ops/decode.h"
+#include "ops/pipeline.h"
 #include "storage/s3_address.h"
 #include "storage/s3_client.h"
 #include "storage/s3_profile.h"
@@ -55,11 +59,32 @@ void decode(const formats::Record& record) {
   }
 }
 
+// Parts lie where bytes are, and arrays have as many as their shape says.
+void check_parts(const std::vector<formats::Part>& parts) {
+  for (const formats::Part& part : parts) {
+    FB_CHECK(!part.name.empty() || part.record.encoding != formats::Encoding::kText);
+    uint64_t sum = 0;
+    for (const std::byte byte : part.record.bytes) sum += static_cast<uint64_t>(byte);
+    FB_CHECK(sum <= 255 * part.record.bytes.size());
+    if (part.record.encoding != formats::Encoding::kArray) continue;
+    const auto bytes = formats::array_bytes(part.record.array);
+    FB_CHECK(bytes.ok() && *bytes == part.record.bytes.size());
+  }
+}
+
+void read_all(const Format& format, std::span<const std::byte> bytes,
+              const formats::FormatOptions& options);
+
 // Index, then every sample, as the loader would.
 void read_all(const Format& format, std::span<const std::byte> bytes, uint64_t samples_per_file) {
+  read_all(format, bytes, formats::FormatOptions{.samples_per_file = samples_per_file});
+}
+
+void read_all(const Format& format, std::span<const std::byte> bytes,
+              const formats::FormatOptions& options) {
   formats::TestingStore store;
   store.put("input", {bytes.begin(), bytes.end()});
-  const formats::FormatOptions options{.samples_per_file = samples_per_file};
+  std::vector<formats::Part> parts;
   const auto index = format.index(store, {"input", bytes.size(), 0}, options);
   expect_named(index);
   if (!index.ok()) return;
@@ -74,6 +99,9 @@ void read_all(const Format& format, std::span<const std::byte> bytes, uint64_t s
     const auto record = reader->read("input", part, *index, i);
     expect_named(record);
     if (record.ok()) decode(*record);
+    const Status read = reader->read_parts("input", part, *index, i, parts);
+    expect_named(read);
+    if (read.ok()) check_parts(parts);
   }
 }
 
@@ -270,15 +298,126 @@ void fuzz_hdf5_chunks(std::span<const std::byte> bytes) {
   formats::Hdf5BlockDecoder decoder;
   const auto decoded =
       decoder.decode(stored.first(std::min<uint64_t>(used, stored.size())), index, block);
-  if (decoded.ok())
-    for (uint64_t s = 0; s < block.sample_count; ++s)
-      FB_CHECK((*decoded)->at(s)->bytes.size() == layout.sample_bytes());
+  std::vector<formats::Part> parts;
+  for (uint64_t s = 0; decoded.ok() && s < block.sample_count; ++s) {
+    const auto record = (*decoded)->at(s);  // data sets that are unlike make no one array
+    FB_CHECK(!record.ok() || record->bytes.size() == layout.sample_bytes());
+    FB_CHECK((*decoded)->parts_at(s, parts).ok() && parts.size() == layout.datasets.size());
+    uint64_t sum = 0;
+    for (const formats::Part& part : parts) sum += part.record.bytes.size();
+    FB_CHECK(sum == layout.sample_bytes());
+  }
   std::vector<std::byte> out(numbers.rest().size() * 3);
   formats::unpack_lzf(numbers.rest(), out).ignore("any verdict is right");
 }
 
+void fuzz_example(std::span<const std::byte> bytes) {
+  std::vector<formats::Part> parts;
+  for (const auto& columns : {std::vector<std::string>{}, {"a"}, {"data"}}) {
+    formats::ExampleParser parser(columns);
+    if (parser.parse(bytes, parts).ok()) check_parts(parts);
+  }
+}
+
+void fuzz_lines(std::span<const std::byte> bytes) {
+  read_all(formats::kLines, bytes, formats::FormatOptions{});
+}
+
+void fuzz_webdataset(std::span<const std::byte> bytes) {
+  read_all(formats::kWebdataset, bytes, formats::FormatOptions{});
+  read_all(formats::kWebdataset, bytes, formats::FormatOptions{.columns = {"cls"}});
+}
+
+// An index file, of data as long as the first byte says.
+void fuzz_tokens(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  formats::TestingStore store;
+  const auto data_bytes = 1 + static_cast<size_t>(bytes.front());
+  store.put("input.bin", std::vector<std::byte>(data_bytes, std::byte{7}));
+  store.put("input.idx", {bytes.begin() + 1, bytes.end()});
+  for (const uint64_t window : {0u, 4u}) {
+    const formats::FormatOptions options{.tokens_per_sample = window};
+    const auto index = formats::kTokens.index(store, {"input.bin", data_bytes, 0}, options);
+    expect_named(index);
+    if (!index.ok()) continue;
+    FB_CHECK(index->extents.size() == index->sample_count && index->extents.is_inside(data_bytes));
+    const auto reader = formats::kTokens.make_reader(options);
+    std::vector<formats::Part> parts;
+    for (uint64_t i = 0; i < std::min<uint64_t>(index->sample_count, 20); ++i) {
+      const formats::Extent extent = index->extents[i];
+      const auto data =
+          std::span<const std::byte>(store.get("input.bin")).subspan(extent.offset, extent.length);
+      if (reader->read_parts("input.bin", data, *index, i, parts).ok()) check_parts(parts);
+    }
+  }
+}
+
+// A pattern and a path, apart by a line's end.
+void fuzz_patterns(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view pattern = text.substr(0, text.find('\n'));
+  const std::string_view path = text.substr(std::min(text.size(), pattern.size() + 1));
+  dataset::literal_folder(pattern);
+  dataset::split_address(pattern).ignore("any outcome will do");
+  const std::string escaped = dataset::escape_pattern(path);
+  FB_CHECK(dataset::unescape_pattern(escaped) == path && dataset::path_matches(escaped, path));
+  if (pattern.find("..") != std::string_view::npos && pattern.size() > 12) return;  // large ranges
+  const auto all = dataset::expand_braces(pattern);
+  if (!all.ok()) return;
+  for (size_t i = 0; i < std::min<size_t>(all->size(), 20); ++i)
+    dataset::path_matches((*all)[i], path);
+}
+
 void fuzz_jpeg(std::span<const std::byte> bytes) {
   decode({.encoding = formats::Encoding::kJpeg, .bytes = bytes});
+}
+
+// The first eight bytes choose ops, sizes and the sample; the rest is the image.
+void fuzz_ops(std::span<const std::byte> bytes) {
+  if (bytes.size() < 8) return;
+  const auto at = [&](size_t i) { return static_cast<int>(bytes[i]); };
+  const char* modes[]{"RGB", "L", "RGBA", "as_stored"};
+  const char* filters[]{"bilinear", "area", "nearest", "bicubic"};
+  const std::vector<double> size{1.0 + at(0), 1.0 + at(1)};
+  std::vector<Op> list{
+      {"decode_image", {{"mode", modes[at(2) % 4]}, {"oversampling", at(2) / 64}}}};
+  switch (at(3) % 4) {
+    case 0:
+      list.push_back({"random_resized_crop",
+                      {{"size", size},
+                       {"filter", filters[at(2) / 4 % 4]},
+                       {"scale", std::vector<double>{0.001, 1}}}});
+      break;
+    case 1:
+      list.push_back({"center_crop", {{"size", size}}});
+      break;
+    case 2:
+      list.push_back({"resize", {{"size", size}, {"filter", filters[at(2) / 4 % 4]}}});
+      list.push_back({"random_crop", {{"size", 9}, {"pad_if_needed", true}}});
+      break;
+    default:
+      break;
+  }
+  if ((at(4) & 1) != 0) list.push_back({"flip", {}});
+  if ((at(4) & 2) != 0) list.push_back({"colour_jitter", {{"brightness", 0.5}, {"hue", 0.5}}});
+  if ((at(4) & 4) != 0) list.push_back({"normalize", {{"mean", 0.5}, {"std", 0.5}}});
+  const auto pipeline = ops::Pipeline::make(list, {.pixels_max = kPixelsMax});
+  FB_CHECK(pipeline.ok());
+  class Nowhere : public ops::Destination {
+    std::span<std::byte> place(std::string_view, formats::ElementType,
+                               std::span<const uint64_t>) override {
+      return {};
+    }
+  } nowhere;
+  std::vector<ops::Field> fields;
+  const formats::Part part{"image", {.bytes = bytes.subspan(8)}};
+  const ops::SampleKey key{.sample = static_cast<uint64_t>(at(5))};
+  const Status status = pipeline->make_runner()->run(key, "input", {&part, 1}, nowhere, fields);
+  if (!status.ok()) return FB_CHECK(status.error().message.starts_with("input: "));
+  FB_CHECK(fields.size() == 1);
+  uint64_t expected = formats::element_bytes(fields[0].type);
+  for (const uint64_t n : fields[0].shape) expected *= n;
+  FB_CHECK(expected == fields[0].bytes.size());
 }
 
 // As a file (whose reading needs the module), and as what an index keeps of a file.
@@ -324,6 +463,10 @@ void fuzz_s3(std::span<const std::byte> bytes) {
   FB_CHECK(!page.ok() || !page->is_truncated || !page->next_token.empty());
   const auto upload = storage::parse_upload_id(text);
   FB_CHECK(!upload.ok() || !upload->empty());
+  const auto uploads = storage::parse_upload_page(text);
+  FB_CHECK(!uploads.ok() || !uploads->is_truncated || !uploads->next_key.empty());
+  const auto parts = storage::parse_part_page(text);
+  FB_CHECK(!parts.ok() || !parts->is_truncated || !parts->next_number.empty());
   const auto error = storage::parse_server_error(text);
   FB_CHECK(!error || !error->code.empty());
   storage::HttpHead head;

@@ -1,0 +1,10 @@
+// libFuzzer entry for webdataset; see targets.h.
+#include <cstdint>
+
+#include "targets.h"
+
+// NOLINTNEXTLINE(readability-identifier-naming): the name is libFuzzer's
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  forebay::fuzz::fuzz_webdataset(std::as_bytes(std::span(data, size)));
+  return 0;
+}
