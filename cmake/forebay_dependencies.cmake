@@ -9,16 +9,23 @@ find_package(BZip2 REQUIRED)
 find_package(LibLZMA REQUIRED)
 find_package(CURL 7.88 REQUIRED)
 find_package(EXPAT REQUIRED)
+find_package(SQLite3 REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 pkg_check_modules(uring REQUIRED IMPORTED_TARGET liburing)
 pkg_check_modules(isal REQUIRED IMPORTED_TARGET libisal)
+pkg_check_modules(jpeg REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(turbojpeg REQUIRED IMPORTED_TARGET libturbojpeg)
 # The serial build by name: plain "hdf5" is the MPI build where that is installed.
 pkg_check_modules(hdf5 REQUIRED IMPORTED_TARGET hdf5-serial)
 pkg_check_modules(spng REQUIRED IMPORTED_TARGET spng)
-
-# Optional: runs over several processes and hosts.
-find_package(MPI QUIET COMPONENTS C)
+pkg_check_modules(sqlite REQUIRED IMPORTED_TARGET sqlite3)
+pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
+if(NOT DEFINED FOREBAY_BUILD_PROGRAM OR FOREBAY_BUILD_PROGRAM)
+  pkg_check_modules(bpf REQUIRED IMPORTED_TARGET libbpf)
+  pkg_check_modules(dw REQUIRED IMPORTED_TARGET libdw libelf)
+  # Optional: runs over several processes and hosts.
+  find_package(MPI QUIET COMPONENTS C)
+endif()
 
 if(FOREBAY_BUILD_TESTS)
   find_package(GTest REQUIRED)

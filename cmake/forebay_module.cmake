@@ -9,7 +9,7 @@
 function(forebay_module name)
   cmake_parse_arguments(MODULE "" "COMPONENT" "SOURCES;USES;LIBRARIES" ${ARGN})
   if(NOT MODULE_COMPONENT)
-    set(MODULE_COMPONENT ${MODULE_COMPONENT})
+    set(MODULE_COMPONENT program)
   endif()
   add_library(forebay_${name}_module MODULE ${MODULE_SOURCES})
   list(TRANSFORM MODULE_USES PREPEND forebay_)

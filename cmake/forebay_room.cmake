@@ -17,6 +17,11 @@ function(forebay_room name)
   target_include_directories(forebay_${name} ${scope}
     "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
   list(TRANSFORM ROOM_USES PREPEND forebay_)
+  foreach(target ${ROOM_USES})
+    if(NOT TARGET ${target})  # else it is taken for a library's name, and the linker looks for it
+      message(FATAL_ERROR "forebay_${name} uses ${target}, which is not among the rooms built")
+    endif()
+  endforeach()
   target_link_libraries(forebay_${name} ${scope} ${ROOM_USES} ${ROOM_LIBRARIES})
   if(ROOM_SOURCES)
     target_link_libraries(forebay_${name} PRIVATE forebay_settings)

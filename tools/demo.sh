@@ -20,7 +20,8 @@ show generate demo --data data
 show run demo --data data --accelerators 2
 
 # The same job on storage that is too slow for it: who is to blame?
-show run demo --data data --accelerators 2 --storage slow:latency=20ms,bandwidth=150MB,over=local
+slow=slow:latency=20ms,bandwidth=150MB,over=local
+show run demo --data data --accelerators 2 --storage "$slow" --out slow --trace slow/run.fbt
 
 # Real pictures: FOREBAY_REAL_DATA when it is there, else the ones in examples/pictures.
 images="$root/examples/pictures"
@@ -32,3 +33,8 @@ for candidate in "${FOREBAY_REAL_DATA:-}" "$root/../shared/real"; do
 done
 show inspect "$images" --format jpeg
 show run demo_images --data "$images" dataset.format=jpeg reader.batch_size=2
+
+# Why the slow run waited, and all of it on one page; a build without npm has none, and says so.
+show explain slow
+printf '\n$ forebay report slow\n'
+"$forebay" report slow && printf 'open %s/slow/report.html in a browser\n' "$PWD" || true

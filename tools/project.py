@@ -5,7 +5,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 CXX_FOLDERS = ("include", "src", "tests", "fuzz", "benchmarks", "examples", "python")
-_NOT_OURS = {"build", "results", ".git", "__pycache__", "golden", "corpus"}
+_NOT_OURS = {"node_modules", "build", "results", ".git", "__pycache__", "golden", "corpus"}
 
 
 def files(suffixes, folders=("",), root=ROOT):
