@@ -89,7 +89,7 @@ Status status_from(int64_t result, std::string_view path, std::string_view doing
 
 }  // namespace
 
-const int kCurrentFolder = AT_FDCWD;
+static_assert(kCurrentFolder == AT_FDCWD);
 
 ScopedFd& ScopedFd::operator=(ScopedFd&& other) noexcept {
   if (this != &other) {

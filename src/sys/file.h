@@ -36,7 +36,7 @@ class ScopedFd {
 };
 
 // The folder that relative paths start from: the process's working directory.
-extern const int kCurrentFolder;
+inline constexpr int kCurrentFolder = -100;  // AT_FDCWD
 
 enum class OpenMode { kRead, kReadDirect, kWrite, kCreateNew, kFolder };
 

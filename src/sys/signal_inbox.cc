@@ -23,7 +23,7 @@ sigset_t signals() {
 
 }  // namespace
 
-const int kKillSignal = SIGKILL;
+static_assert(kKillSignal == SIGKILL);
 
 SignalInbox::SignalInbox() {
   const sigset_t set = signals();

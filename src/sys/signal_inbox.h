@@ -35,6 +35,6 @@ class SignalInbox {
 
 bool is_interrupt(int signal);        // SIGINT
 const char* signal_name(int signal);  // "SIGKILL"
-extern const int kKillSignal;
+inline constexpr int kKillSignal = 9;  // SIGKILL
 
 }  // namespace forebay::sys
