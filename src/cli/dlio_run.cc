@@ -286,7 +286,7 @@ Result<int> run_dlio(const DlioJob& job, std::stop_token stop) {
     folder = FB_TRY(begin(job, output));
   }
   request.options.out = folder.path;
-  StopDeadline deadline(stop, &folder, request.world);
+  StopDeadline deadline(stop, &folder, request.world, work_grace(request));
   const Status done = work(request, output, folder, deadline, stop);
   discard_result_folder(folder);  // the claim; what was written to stays
   if (done.ok()) return kExitDone;

@@ -41,7 +41,8 @@ constexpr std::array<std::string_view, 2> kExamples{
     "forebay generate demo dataset.num_files_train=100 --data /tmp/d",
 };
 
-Result<int> generate_here(const Arguments& arguments, cluster::World& world, std::stop_token stop) {
+Result<int> generate_here(const Arguments& arguments, cluster::World& world, StopDeadline& deadline,
+                          std::stop_token stop) {
   const workload::Resolved resolved = FB_TRY(resolve_arguments(arguments));
   if (resolved.workload.workflow.is_checkpoint_only())
     return fail(ErrorCode::kInvalidArgument,
@@ -59,6 +60,8 @@ Result<int> generate_here(const Arguments& arguments, cluster::World& world, std
     for (const std::string& warning : resolved.warnings) talk("note    " + warning + "\n");
   const std::string folder = FB_TRY(data_folder(arguments, resolved));
   const int threads = static_cast<int>(FB_TRY(arguments.integer("--threads", 0, 1024)));
+  deadline.hold();
+  const StopDeadline writing(stop, nullptr, &world, work_grace({&folder, 1}));
   FB_TRY(generate_data(resolved, folder, threads, arguments.has("--quiet") || !speaks(world),
                        std::move(stop), &world));
   return kExitDone;
@@ -67,8 +70,8 @@ Result<int> generate_here(const Arguments& arguments, cluster::World& world, std
 Result<int> run(const Arguments& arguments) {
   sys::StopSignal signal;
   return with_processes(signal.token(), [&](cluster::World& world) {
-    const StopDeadline deadline(signal.token(), nullptr, &world);
-    return generate_here(arguments, world, signal.token());
+    StopDeadline deadline(signal.token(), nullptr, &world);
+    return generate_here(arguments, world, deadline, signal.token());
   });
 }
 

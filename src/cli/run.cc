@@ -416,6 +416,19 @@ Result<int> run_once(const Arguments& arguments, emulate::RunRequest& request,
 
 }  // namespace
 
+StopGrace work_grace(const emulate::RunRequest& request) {
+  const workload::Workload& workload = request.resolved.workload;
+  std::vector<std::string> written;
+  if (workload.workflow.generate_data) written.push_back(request.options.data);
+  if (workload.workflow.checkpoint) {
+    for (const workload::CheckpointPlace& tier : workload.checkpoint.tiers)
+      written.push_back(tier.place);
+    if (auto place = checkpoint_place(workload); place.ok())
+      written.push_back(std::move(place).take());
+  }
+  return work_grace(written);
+}
+
 Status make_data(const emulate::RunRequest& request, bool quiet, std::stop_token stop) {
   FB_TRY(generate_data(request.resolved, request.options.data, 0, quiet, stop, request.world));
   const double settle = request.resolved.workload.storage.post_generation_settle_seconds;
@@ -474,7 +487,7 @@ Result<int> run_here(const Arguments& arguments, emulate::RunRequest request,
         make_result_folder(arguments.get("--out").value_or(workload.output.folder), workload.name));
   }
   request.options.out = folder.path;
-  StopDeadline deadline(stop, &folder, &world);
+  StopDeadline deadline(stop, &folder, &world, work_grace(request));
   const bool finds_max = arguments.has("--find-max-accelerators");
   Result<int> code = [&]() -> Result<int> {
     if (workload.workflow.generate_data)

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -19,9 +20,14 @@ namespace {
 // Others then still tell what they have measured.
 constexpr int64_t kFailureGraceNs = 6'000'000'000;
 constexpr int64_t kForeverNs = std::numeric_limits<int64_t>::max() / 4;
-constexpr int64_t kTellingGraceNs = 5'000'000'000;
+constexpr int64_t kTellingGraceNs = 5'000'000'000, kGivingUpGraceNs = 15'000'000'000;
 
 }  // namespace
+
+StopGrace work_grace(std::span<const std::string> places) {
+  if (std::none_of(places.begin(), places.end(), storage::is_object_place)) return {};
+  return {.ns = kGivingUpGraceNs, .loss = "uploads that were begun may be left there"};
+}
 
 StopGrace writing_grace(const ResultFolder& folder, bool is_interrupted) {
   StopGrace grace{.loss = "the result is not whole"};
@@ -55,9 +61,9 @@ void StopDeadline::watch(const std::stop_token& asked, const std::stop_token& ow
     talk(fmt::format("forebay: {}\n", world->failure()->message));
     sys::exit_now(kExitFailed);
   }
-  const std::string loss = folder != nullptr ? "nothing more was measured" : grace_.loss;
-  talk(fmt::format("forebay: stopped while the storage did not answer{}{}\n",
-                   loss.empty() ? "" : "; ", loss));
+  std::string losses = folder != nullptr ? "; nothing more was measured" : "";
+  if (!grace_.loss.empty()) losses += "; " + grace_.loss;
+  talk(fmt::format("forebay: stopped while the storage did not answer{}\n", losses));
   sys::exit_now(kExitInterrupted);
 }
 

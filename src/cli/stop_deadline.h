@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -24,6 +25,10 @@ struct StopGrace {
   int64_t ns = 700'000'000;
   std::string loss;  // what the user is told is lost, behind "; "
 };
+
+// Of work that writes to `places`: an object store is told of each upload that is given up, and
+// keeps, and charges for, those that it was not told of.
+StopGrace work_grace(std::span<const std::string> places);
 
 // Of the files that a run leaves in `folder`: one request after the run's own end is enough to give
 // them up, and a run that was interrupted has some seconds to tell an object store what it
