@@ -92,8 +92,10 @@ enum class WhenBusy {
 };
 
 struct CheckpointOptions {
-  std::vector<CheckpointTier> tiers;  // fast to slow
-  std::shared_ptr<RankGroup> group;   // null = one rank
+  // Fast to slow. All ranks see the same there, but for the first one when others follow: it may be
+  // a folder of each host's own.
+  std::vector<CheckpointTier> tiers;
+  std::shared_ptr<RankGroup> group;  // null = one rank
   WhenBusy when_busy = WhenBusy::kQueue;
   // What is kept on the last tier: the newest `keep_last` (0 = all), those of steps that are
   // multiples of `keep_every` (0 = none), the `keep_best` best by `best_metric`.

@@ -111,7 +111,8 @@ Place = Union[str, "os.PathLike[str]", Tier]
 class Checkpointer:
     """Saves states and restores the newest whole one.
 
-    tiers         places from fast to slow; the first is where a save becomes durable
+    tiers         places from fast to slow; the first is where a save becomes durable. It may be
+                  a folder of each host's own (/nvme/ckpt) when one that all ranks see follows
     keep          the newest so many are kept on the last tier; None = all
     keep_every    and those of steps that are multiples of it
     keep_best     (metric, count): and the `count` best by metrics[metric]; "-metric" = the highest

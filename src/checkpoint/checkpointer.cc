@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/mutex.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "checkpoint/drainer.h"
 #include "checkpoint/open_on_tiers.h"
@@ -37,6 +38,63 @@ using checkpoint::Tier;
 
 constexpr int kThreadsMax = 4;
 
+// A checkpoint that has not reached the next tier.
+struct Undrained {
+  SaveName name;
+  checkpoint::Manifest manifest;
+  std::shared_ptr<const void> held;
+};
+
+// "FOLDER FILE FILE...\n" of each: what lies here.
+std::string text_of(const std::vector<Undrained>& saves) {
+  std::string text;
+  for (const Undrained& save : saves) {
+    text += checkpoint::folder_name(save.name);
+    for (const checkpoint::Shard& shard : save.manifest.shards) {
+      if (!shard.is_elsewhere) text += " " + shard.file;
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+// By save: which ranks see it, and which of them see each of its files.
+struct Sightings {
+  std::vector<int> ranks;
+  std::map<std::string, std::vector<int>, std::less<>> files;
+};
+struct ByAge {
+  bool operator()(const SaveName& a, const SaveName& b) const { return is_older(a, b); }
+};
+std::map<SaveName, Sightings, ByAge> sightings_of(const std::vector<std::string>& texts) {
+  std::map<SaveName, Sightings, ByAge> out;
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    for (const std::string_view line : base::split(texts[rank], '\n')) {
+      const std::vector<std::string_view> words = base::split(line, ' ');
+      const auto name = checkpoint::save_from_folder(words.front());
+      if (!name) continue;
+      Sightings& seen = out[*name];
+      seen.ranks.push_back(static_cast<int>(rank));
+      for (size_t i = 1; i < words.size(); ++i)
+        seen.files[std::string(words[i])].push_back(static_cast<int>(rank));
+    }
+  }
+  return out;
+}
+
+// By shard, a rank that sees its file, whoever wrote it first; nothing when nobody sees one.
+std::vector<int> copiers_of(const checkpoint::Manifest& manifest, const Sightings& seen) {
+  std::vector<int> out;
+  for (const checkpoint::Shard& shard : manifest.shards) {
+    const auto file = seen.files.find(shard.file);
+    if (file == seen.files.end()) return {};
+    const std::vector<int>& ranks = file->second;
+    const bool sees_own = std::find(ranks.begin(), ranks.end(), shard.rank) != ranks.end();
+    out.push_back(sees_own ? static_cast<int>(shard.rank) : ranks[out.size() % ranks.size()]);
+  }
+  return out;
+}
+
 }  // namespace
 
 class Checkpointer::Impl {
@@ -55,7 +113,11 @@ class Checkpointer::Impl {
 
   Status find_out();
   // Goes on with what an earlier process did not copy to its last tier.
-  void resume_drains();
+  Status resume_drains();
+  void resume_drains_from(size_t tier, const std::vector<SaveCopies>& saves);
+  Status resume_drains_from_first(const std::vector<SaveCopies>& saves);
+  // Of a tier: what is there and has to go on to the next.
+  std::vector<Undrained> find_undrained(size_t tier, const std::vector<SaveCopies>& saves) const;
   void run(const std::stop_token& stop);
   void finish(SaveJob& job, const std::stop_token& stop);
   void note_steady(const SaveJob& job);
@@ -118,12 +180,10 @@ Result<std::unique_ptr<Checkpointer::Impl>> Checkpointer::Impl::open(
   FB_TRY(impl->find_out());
   const checkpoint::SaverOptions saving{options.chunk_bytes, options.compress, impl->threads_,
                                         options.share_unchanged};
-  const bool leads = impl->group_->rank() == 0;
-  impl->saver_ =
-      std::make_unique<checkpoint::Saver>(*impl->tiers_[0], *impl->group_, leads, saving);
+  impl->saver_ = std::make_unique<checkpoint::Saver>(impl->tiers_, *impl->group_, saving);
   impl->drainer_ = FB_TRY(checkpoint::Drainer::start(impl->tiers_, options, impl->group_->rank(),
                                                      impl->group_->size()));
-  impl->resume_drains();
+  FB_TRY(impl->resume_drains());
   Impl* const self = impl.get();
   impl->thread_ =
       FB_TRY(sys::start_thread("save", [self](const std::stop_token& stop) { self->run(stop); }));
@@ -156,25 +216,59 @@ Status Checkpointer::Impl::find_out() {
   return {};
 }
 
-void Checkpointer::Impl::resume_drains() {
+Status Checkpointer::Impl::resume_drains() {
+  if (tiers_.size() == 1) return {};
   std::vector<std::string> notes;
   auto saves = checkpoint::find_saves(tiers_, notes);
-  if (!saves.ok()) return;  // the first drain tells
+  if (!saves.ok()) saves = std::vector<SaveCopies>();  // the first drain tells
   std::reverse(saves->begin(), saves->end());
-  for (size_t tier = tiers_.size(); tier-- > 1;) {
-    const auto next = tiers_[tier]->list();
-    if (!next.ok()) continue;
-    for (const SaveCopies& save : *saves) {
-      if (save.tiers.back() != tiers_[tier - 1].get()) continue;
-      if (!next->saves.empty() && !is_older(next->saves.back(), save.name)) continue;
-      auto manifest = tiers_[tier - 1]->read_manifest(save.name);
-      if (!manifest.ok()) continue;  // restore names the damage
-      auto held = tiers_[tier - 1]->hold(save.name);
-      if (!held.ok()) continue;  // gone meanwhile
-      drainer_->add({save.name, std::make_shared<checkpoint::Manifest>(std::move(*manifest)),
-                     nullptr, tier - 1, std::move(held).take()});
-    }
+  for (size_t tier = tiers_.size() - 1; tier-- > 1;) resume_drains_from(tier, *saves);
+  return resume_drains_from_first(*saves);
+}
+
+std::vector<Undrained> Checkpointer::Impl::find_undrained(
+    size_t tier, const std::vector<SaveCopies>& saves) const {
+  std::vector<Undrained> out;
+  const auto next = tiers_[tier + 1]->list();
+  if (!next.ok()) return out;
+  for (const SaveCopies& save : saves) {
+    if (save.tiers.back() != tiers_[tier].get()) continue;
+    if (!next->saves.empty() && !is_older(next->saves.back(), save.name)) continue;
+    auto manifest = tiers_[tier]->read_manifest(save.name);
+    if (!manifest.ok()) continue;  // restore names the damage
+    auto held = tiers_[tier]->hold(save.name);
+    if (!held.ok()) continue;  // gone meanwhile
+    out.push_back({save.name, std::move(manifest).take(), std::move(held).take()});
   }
+  return out;
+}
+
+void Checkpointer::Impl::resume_drains_from(size_t tier, const std::vector<SaveCopies>& saves) {
+  for (Undrained& save : find_undrained(tier, saves))
+    drainer_->add({save.name, std::make_shared<checkpoint::Manifest>(std::move(save.manifest)),
+                   nullptr, tier, std::move(save.held)});
+}
+
+// Each host may see another part of them there: all copy what the first that sees it knows of.
+Status Checkpointer::Impl::resume_drains_from_first(const std::vector<SaveCopies>& saves) {
+  std::vector<Undrained> mine = find_undrained(0, saves);
+  const auto texts = FB_TRY(checkpoint::agree(*group_, text_of(mine), {}));
+  for (const auto& [name, seen] : sightings_of(texts)) {
+    const auto own = std::find_if(mine.begin(), mine.end(), [&, &key = name](const Undrained& one) {
+      return one.name == key;
+    });
+    const int first = seen.ranks.front();
+    const std::string text =
+        first == group_->rank() ? write_manifest(gathered(own->manifest)) : std::string();
+    const auto said = FB_TRY(checkpoint::agree(*group_, text, {}));
+    auto manifest = std::make_shared<checkpoint::Manifest>(
+        FB_TRY(checkpoint::parse_manifest(said[static_cast<size_t>(first)])));
+    std::vector<int> copiers = copiers_of(*manifest, seen);
+    if (copiers.empty() && !manifest->shards.empty()) continue;  // a host took its part with it
+    drainer_->add({name, std::move(manifest), nullptr, 0,
+                   own == mine.end() ? nullptr : std::move(own->held), std::move(copiers)});
+  }
+  return {};
 }
 
 Checkpointer::Impl::~Impl() {
@@ -303,7 +397,7 @@ void Checkpointer::Impl::finish(SaveJob& job, const std::stop_token& stop) {
   const std::shared_ptr<SaveHandle::Impl> progress = job.progress;
   if (manifest.ok()) {
     progress->note_durable(base::monotonic_clock().now_ns());
-    if (group_->rank() == 0) tiers_[0]->point_to(job.name).ignore("restore does not need it");
+    if (saver_->leads()) tiers_[0]->point_to(job.name).ignore("restore does not need it");
   }
   if (options_.share_unchanged) note_steady(job);
   // One step from being saved to being copied on: a save that is made then finds it busy, and one
@@ -311,6 +405,7 @@ void Checkpointer::Impl::finish(SaveJob& job, const std::stop_token& stop) {
   base::MutexLock lock(mutex_);
   if (manifest.ok()) {
     stats_.bytes_written += checkpoint::stored_bytes(*manifest);
+    if (saver_->leads()) drainer_->prune_first_tier();
     drainer_->add({job.name, std::make_shared<checkpoint::Manifest>(std::move(*manifest)), progress,
                    0, std::move(job.held)});
   } else {
@@ -386,9 +481,15 @@ Result<Restored> Checkpointer::Impl::restore_from(const Result<std::vector<SaveC
   const Result<std::string> said = found.ok() ? Result<std::string>(mine) : found.error();
   const auto all = FB_TRY(checkpoint::agree(*group_, said, stop));
   for (const SaveCopies& save : *found) {
+    if (options.step && save.name.step != *options.step) continue;
     const std::string name = checkpoint::folder_name(save.name) + " ";
     const auto has_it = [&](const std::string& text) { return text.find(name) != text.npos; };
-    if (!std::all_of(all.begin(), all.end(), has_it)) continue;
+    const auto without = std::find_if_not(all.begin(), all.end(), has_it);
+    if (without != all.end()) {
+      notes.push_back(fmt::format("{}: rank {} does not see it; the checkpoint before was tried",
+                                  checkpoint::folder_name(save.name), without - all.begin()));
+      continue;
+    }
     const auto held = drainer_->hold(save.name);
     auto restored = checkpoint::restore_save(save, options, threads_, stop);
     const Result<std::string> outcome =

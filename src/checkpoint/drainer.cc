@@ -14,8 +14,8 @@
 namespace forebay::checkpoint {
 namespace {
 
-// How long the first rank waits for another that shows no sign of copying.
-constexpr int64_t kPatienceNs = 600'000'000'000, kLookNs = 100'000'000;
+// How long a rank waits for the others while nothing is copied, and how often it looks.
+constexpr int64_t kPatienceNs = 600'000'000'000, kLookNs = 100'000'000, kSignsNs = 30'000'000'000;
 
 std::string mark_name(int rank) {
   return fmt::format("rank-{:05}.done", rank);
@@ -28,6 +28,18 @@ std::string path_in(std::string_view folder, std::string_view file) {
   return fmt::format("{}/{}", folder, file);
 }
 
+// What has been written there so far; it grows while anybody copies. Nothing where it cannot be
+// told.
+std::optional<uint64_t> bytes_in(const Tier& tier, const std::string& folder) {
+  const auto listing = tier.store().list(folder);
+  const auto unpublished = tier.store().list_unpublished(folder);
+  if (!listing.ok() || !unpublished.ok()) return std::nullopt;
+  uint64_t bytes = 0;
+  for (const storage::FileInfo& file : listing->files) bytes += file.size;
+  for (const storage::Unpublished& file : *unpublished) bytes += file.bytes;
+  return bytes;
+}
+
 // What the next tier has something newer than is not copied there any more.
 bool is_still_to_go(const SaveName& name, const std::vector<SaveName>& next) {
   return next.empty() || is_older(next.back(), name);
@@ -37,7 +49,11 @@ bool is_still_to_go(const SaveName& name, const std::vector<SaveName>& next) {
 
 Drainer::Drainer(std::span<const std::unique_ptr<Tier>> tiers, const CheckpointOptions& options,
                  int rank, int world_size)
-    : tiers_(tiers), options_(options), rank_(rank), world_size_(world_size) {
+    : tiers_(tiers),
+      options_(options),
+      rank_(rank),
+      world_size_(world_size),
+      prunes_first_tier_(rank == 0) {
   for (const CheckpointTier& tier : options.tiers)
     paces_.emplace_back(base::monotonic_clock(), tier.drain_bytes_per_second_max);
 }
@@ -69,6 +85,11 @@ void Drainer::add(DrainJob job) {
   base::MutexLock lock(mutex_);
   jobs_.push_back(std::move(job));
   changed_.notify_all();
+}
+
+void Drainer::prune_first_tier() {
+  base::MutexLock lock(mutex_);
+  prunes_first_tier_ = true;
 }
 
 bool Drainer::is_idle() const {
@@ -146,7 +167,7 @@ void Drainer::run(const std::stop_token& stop) {
       base::MutexLock lock(mutex_);
       if (left_.empty()) why_left_.reset();
     }
-    if (rank_ == 0) prune();
+    prune();
   }
 }
 
@@ -177,7 +198,7 @@ Status Drainer::copy_on(DrainJob& job, const std::stop_token& stop) {
 // A checkpoint that is damaged or gone will not be another the next time.
 bool Drainer::is_worth_another_try(const DrainJob& job, const Error& error) const {
   return error.code != ErrorCode::kCorruption &&
-         tiers_[job.from_tier]->read_manifest(job.name).ok();
+         (shards_of(job).empty() || tiers_[job.from_tier]->read_manifest(job.name).ok());
 }
 
 // Oldest first, until one fails again: the tier is still out of order.
@@ -226,24 +247,37 @@ Result<std::shared_ptr<const void>> Drainer::copy_and_publish(size_t tier, const
     if (!published.ok()) leave(failure_name(rank_)).ignore("then the others lose patience");
     return published;
   }
+  const std::string published = path_in(folder_name(job.name), kManifestName);
+  const auto is_published = [&]() -> Result<bool> { return to.store().stat(published).ok(); };
   // The next tier is copied to from this one.
-  const auto is_published = [&]() -> Result<bool> { return to.read_manifest(job.name).ok(); };
   if (tier + 1 < tiers_.size()) FB_TRY(wait_for_rank(0, to, job.name, is_published, stop));
   return std::shared_ptr<const void>();
+}
+
+std::vector<const Shard*> Drainer::shards_of(const DrainJob& job) const {
+  const Manifest& manifest = *job.manifest;
+  const bool is_same_world = manifest.world_size == static_cast<uint32_t>(world_size_);
+  std::vector<const Shard*> out;
+  for (size_t i = 0; i < manifest.shards.size(); ++i) {
+    int copier = is_same_world ? static_cast<int>(manifest.shards[i].rank)
+                               : static_cast<int>(i % static_cast<size_t>(world_size_));
+    if (!job.copiers.empty()) copier = job.copiers[i];
+    if (copier == rank_) out.push_back(&manifest.shards[i]);
+  }
+  return out;
 }
 
 Status Drainer::copy_shards(size_t tier, const DrainJob& job, const std::stop_token& stop) {
   Tier& from = *tiers_[tier - 1];
   Tier& to = *tiers_[tier];
+  const std::vector<const Shard*> mine = shards_of(job);
+  if (mine.empty()) return {};  // its place may not have this checkpoint at all
   const auto held = FB_TRY(from.hold(job.name));
   const Manifest& manifest = *job.manifest;
   const std::string from_folder = folder_name(job.name), to_folder = to.working_folder(job.name);
   const Admission admit = [&](uint64_t bytes) { return paces_[tier].admit(bytes, stop); };
-  for (size_t i = 0; i < manifest.shards.size(); ++i) {
-    const Shard& shard = manifest.shards[i];
-    const bool is_same_world = manifest.world_size == static_cast<uint32_t>(world_size_);
-    const size_t owner = is_same_world ? shard.rank : i % static_cast<size_t>(world_size_);
-    if (owner != static_cast<size_t>(rank_)) continue;
+  for (const Shard* one : mine) {
+    const Shard& shard = *one;
     // A shard that an earlier try has published is read once more, not written.
     const auto there = to.store().stat(path_in(to_folder, shard.file));
     if (there.ok() && there->size == stored_bytes(shard) &&
@@ -303,15 +337,23 @@ Status Drainer::wait_for_marks(Tier& tier, const SaveName& name, const std::stop
 Status Drainer::wait_for_rank(int rank, Tier& tier, const SaveName& name,
                               const std::function<Result<bool>()>& is_done,
                               const std::stop_token& stop) {
-  const std::string failure = path_in(tier.working_folder(name), failure_name(rank));
+  const std::string folder = tier.working_folder(name),
+                    failure = path_in(folder, failure_name(rank));
   base::Clock& clock = base::monotonic_clock();
-  const int64_t patience_ns = clock.now_ns() + kPatienceNs;
+  int64_t patience_ns = clock.now_ns() + kPatienceNs, signs_ns = clock.now_ns() + kSignsNs;
+  std::optional<uint64_t> bytes;
   while (!FB_TRY(is_done())) {
     // The first rank takes it away: the next try is another one.
     const bool has_failed =
         rank_ == 0 ? tier.store().remove(failure).ok() : tier.store().stat(failure).ok();
     if (has_failed)
       return fail(ErrorCode::kIo, "rank {} could not copy its shards of step {}", rank, name.step);
+    if (clock.now_ns() > signs_ns) {
+      const auto now = bytes_in(tier, folder);
+      if (now && now != bytes) patience_ns = clock.now_ns() + kPatienceNs;
+      bytes = now;
+      signs_ns = clock.now_ns() + kSignsNs;
+    }
     if (clock.now_ns() > patience_ns)
       return fail(ErrorCode::kIo, "rank {} did not copy its shards of step {}", rank, name.step);
     if (!clock.sleep_until_ns(clock.now_ns() + kLookNs, stop))
@@ -321,7 +363,14 @@ Status Drainer::wait_for_rank(int rank, Tier& tier, const SaveName& name,
 }
 
 void Drainer::prune() {
-  for (size_t tier = 0; tier < tiers_.size(); ++tier) prune(tier);
+  bool prunes_first_tier = false;
+  {
+    base::MutexLock lock(mutex_);
+    prunes_first_tier = prunes_first_tier_;
+  }
+  if (prunes_first_tier) prune(0);
+  if (rank_ != 0) return;
+  for (size_t tier = 1; tier < tiers_.size(); ++tier) prune(tier);
 }
 
 void Drainer::prune(size_t index) {

@@ -38,6 +38,8 @@ struct DrainJob {
   size_t from_tier = 0;                        // the last one that has it
   // Keeps prunes of all processes from that one, where the store has locks.
   std::shared_ptr<const void> held{};
+  // By shard, the rank that copies it; empty: who wrote it, or in turn in a world of another size.
+  std::vector<int> copiers{};
 };
 
 class Drainer {
@@ -49,6 +51,10 @@ class Drainer {
   ~Drainer();  // stops at the next chunk
 
   void add(DrainJob job);
+  // This rank removes what the first tier does not keep, as one of each host does where that tier
+  // is the host's own. The first rank does so anyway; elsewhere one more checkpoint stays until the
+  // next save, since nobody tells that the last one has reached the next tier.
+  void prune_first_tier();
   // No save is on its way.
   bool is_idle() const;
   // Waits until nothing is left to do, pruning included; false on a stop.
@@ -71,6 +77,8 @@ class Drainer {
   bool drain(DrainJob& job, bool is_newest, const std::stop_token& stop);
   Status copy_on(DrainJob& job, const std::stop_token& stop);
   bool is_worth_another_try(const DrainJob& job, const Error& error) const;
+  // Those that this rank copies.
+  std::vector<const Shard*> shards_of(const DrainJob& job) const;
   void try_left_again(const std::stop_token& stop);
   bool is_left(size_t tier, const SaveName& name) const;
   // What holds it there.
@@ -78,14 +86,14 @@ class Drainer {
                                               const std::stop_token& stop);
   Result<std::shared_ptr<const void>> copy_and_publish(size_t tier, const DrainJob& job,
                                                        const std::stop_token& stop);
-  // Those of this rank.
   Status copy_shards(size_t tier, const DrainJob& job, const std::stop_token& stop);
   // Gives the file that holds the same in the newest checkpoint of `to`, if any, a name in this
   // one.
   bool link_to_same(const Tier& from, Tier& to, const DrainJob& job, const Shard& shard,
                     const Admission& admit);
   Status wait_for_marks(Tier& tier, const SaveName& name, const std::stop_token& stop);
-  // Until `is_done`. kIo when that rank says that it failed, or nothing for long.
+  // Until `is_done`. kIo when that rank says that it failed, or when nobody copies anything for
+  // long.
   Status wait_for_rank(int rank, Tier& tier, const SaveName& name,
                        const std::function<Result<bool>()>& is_done, const std::stop_token& stop);
   // Removes what the rules do not keep, on every tier.
@@ -107,6 +115,7 @@ class Drainer {
   mutable base::Mutex mutex_;
   base::CondVar changed_;
   std::deque<DrainJob> jobs_ FB_GUARDED_BY(mutex_);
+  bool prunes_first_tier_ FB_GUARDED_BY(mutex_) = false;
   bool is_draining_ FB_GUARDED_BY(mutex_) = false;
   bool is_busy_ FB_GUARDED_BY(mutex_) = false;           // with what follows it, too
   bool tries_again_ FB_GUARDED_BY(mutex_) = false;       // is to, as soon as it can

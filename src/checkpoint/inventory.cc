@@ -33,6 +33,7 @@ CheckpointEntry entry_of(const Tier& tier, const SaveName& name) {
   entry.bytes = stored_bytes(*manifest);
   entry.tensors = manifest->tensors.size();
   entry.shards = manifest->shards.size();
+  for (const Shard& shard : manifest->shards) entry.shards_elsewhere += shard.is_elsewhere ? 1 : 0;
   entry.world_size = manifest->world_size;
   entry.metrics = manifest->metrics;
   entry.metadata = manifest->metadata;
@@ -188,6 +189,7 @@ Result<Verified> verify_checkpoint(const Tier& tier, const SaveName& name, int t
   };
   FB_TRY(for_each_parallel(manifest->shards.size(), threads, stop, [&](size_t i) -> Status {
     const Shard& shard = manifest->shards[i];
+    if (shard.is_elsewhere) return {};
     Status checked = check_shard(tier.store(), folder, shard, manifest->chunk_bytes, admit);
     if (checked.ok() || checked.error().code == ErrorCode::kCancelled) return checked;
     base::MutexLock lock(mutex);
@@ -202,6 +204,11 @@ Result<uint64_t> copy_checkpoint(const Tier& from, Tier& to, const SaveName& nam
                                  const std::stop_token& stop) {
   const auto held = FB_TRY(from.hold(name));
   const Manifest manifest = FB_TRY(from.read_manifest(name));
+  if (is_spread(manifest))
+    return fail(ErrorCode::kInvalidArgument,
+                "{}/{}: some of its files lie on other hosts: copy it from a place that all hosts "
+                "share, to which the job copies it",
+                from.place(), folder_name(name));
   if (to.read_manifest(name).ok()) return uint64_t{0};
   const uint64_t all = stored_bytes(manifest);
   uint64_t done = 0;

@@ -23,8 +23,9 @@ struct CheckpointEntry {
   std::string folder;
   std::string problem{};  // why its manifest cannot be used; the rest is empty then
   int64_t saved_unix_ns = 0;
-  uint64_t bytes = 0;  // of its shards, as they are stored
+  uint64_t bytes = 0;  // of its shards that are here, as they are stored
   uint64_t tensors = 0, shards = 0, world_size = 0;
+  uint64_t shards_elsewhere = 0;  // of `shards`: on other hosts, each of which has its own place
   std::map<std::string, double> metrics{};
   std::map<std::string, std::string> metadata{};
 };

@@ -60,6 +60,7 @@ json shard_json(const Shard& shard) {
               {"bytes", shard.bytes},
               {"crc32c", std::move(crcs)}};
   if (!shard.packed_bytes.empty()) out["packed_bytes"] = shard.packed_bytes;
+  if (shard.is_elsewhere) out["elsewhere"] = true;
   return out;
 }
 
@@ -145,7 +146,12 @@ class Members {
     if (value == nullptr || !value->is_object()) return bad(name, "object");
     return value;
   }
-  bool has(const char* name) const { return object_.contains(name); }
+  // Absent, or true.
+  Result<bool> flag(const char* name) {
+    const json* value = find(name);
+    if (value != nullptr && *value != json(true)) return bad(name, "true");
+    return value != nullptr;
+  }
   Status check_all_known() const {
     if (known_ == object_.size()) return {};
     return fail(ErrorCode::kCorruption, "{} has members that are not known", where_);
@@ -227,6 +233,7 @@ Result<Shard> parse_shard(const json& value, size_t index, const Manifest& manif
         return fail(ErrorCode::kCorruption, "{}: a chunk packed into {} bytes", where, packed);
     }
   }
+  shard.is_elsewhere = FB_TRY(members.flag("elsewhere"));
   FB_TRY(members.check_all_known());
   return shard;
 }
@@ -379,6 +386,29 @@ Status add_pieces(SavedTensor& tensor, SavedTensor more) {
   return {};
 }
 
+std::vector<bool> shards_used(const Manifest& manifest) {
+  std::vector<bool> used(manifest.shards.size());
+  for (const SavedTensor& tensor : manifest.tensors) {
+    for (const Piece& piece : tensor.pieces) used[piece.shard] = true;
+  }
+  return used;
+}
+
+// Those of other hosts that hold only what is here as well.
+void drop_shards_unused_elsewhere(Manifest& manifest) {
+  const std::vector<bool> used = shards_used(manifest);
+  std::vector<uint32_t> index(manifest.shards.size());
+  std::vector<Shard> kept;
+  for (size_t i = 0; i < manifest.shards.size(); ++i) {
+    index[i] = static_cast<uint32_t>(kept.size());
+    if (used[i] || !manifest.shards[i].is_elsewhere) kept.push_back(std::move(manifest.shards[i]));
+  }
+  manifest.shards = std::move(kept);
+  for (SavedTensor& tensor : manifest.tensors) {
+    for (Piece& piece : tensor.pieces) piece.shard = index[piece.shard];
+  }
+}
+
 }  // namespace
 
 std::string write_manifest(const Manifest& manifest) {
@@ -448,26 +478,45 @@ Result<Manifest> parse_manifest(std::string_view text, Coverage coverage) {
   return out;
 }
 
-Result<Manifest> merge_manifests(std::vector<Manifest> parts) {
-  Manifest out = std::move(parts.front());
+Result<Manifest> merge_manifests(std::vector<Manifest> parts, const std::vector<bool>& is_here) {
+  std::vector<size_t> order(parts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (!is_here.empty())
+    std::stable_partition(order.begin(), order.end(), [&](size_t rank) { return is_here[rank]; });
+  std::vector<Shard> shards;
   std::map<std::string, SavedTensor> tensors;
-  for (SavedTensor& tensor : out.tensors) tensors.emplace(tensor.name, std::move(tensor));
-  for (size_t rank = 1; rank < parts.size(); ++rank) {
-    const auto shards_before = static_cast<uint32_t>(out.shards.size());
-    for (Shard& shard : parts[rank].shards) out.shards.push_back(std::move(shard));
+  for (const size_t rank : order) {
+    const auto shards_before = static_cast<uint32_t>(shards.size());
+    for (Shard& shard : parts[rank].shards) {
+      shard.is_elsewhere = !is_here.empty() && !is_here[rank];
+      shards.push_back(std::move(shard));
+    }
     for (SavedTensor& tensor : parts[rank].tensors) {
       for (Piece& piece : tensor.pieces) piece.shard += shards_before;
       const auto [known, is_new] = tensors.emplace(tensor.name, tensor);
       if (!is_new) FB_TRY(add_pieces(known->second, std::move(tensor)));
     }
   }
+  Manifest out = std::move(parts.front());
+  out.shards = std::move(shards);
   out.tensors.clear();
   for (auto& [name, tensor] : tensors) {
     Status filled = check_pieces(tensor);
     if (!filled.ok()) return fail(ErrorCode::kInvalidArgument, "{}", filled.error().message);
     out.tensors.push_back(std::move(tensor));
   }
+  drop_shards_unused_elsewhere(out);
   return out;
+}
+
+bool is_spread(const Manifest& manifest) {
+  return std::any_of(manifest.shards.begin(), manifest.shards.end(),
+                     [](const Shard& shard) { return shard.is_elsewhere; });
+}
+
+Manifest gathered(Manifest manifest) {
+  for (Shard& shard : manifest.shards) shard.is_elsewhere = false;
+  return manifest;
 }
 
 uint64_t stored_bytes(const Shard& shard) {
@@ -477,7 +526,7 @@ uint64_t stored_bytes(const Shard& shard) {
 
 uint64_t stored_bytes(const Manifest& manifest) {
   uint64_t bytes = 0;
-  for (const Shard& shard : manifest.shards) bytes += stored_bytes(shard);
+  for (const Shard& shard : manifest.shards) bytes += shard.is_elsewhere ? 0 : stored_bytes(shard);
   return bytes;
 }
 

@@ -30,6 +30,7 @@ struct Shard {
   // CRC32C of each chunk as it is stored: chunk_bytes of the file, the last shorter, or its frame.
   std::vector<uint32_t> chunk_crcs{};
   std::vector<uint64_t> packed_bytes{};  // with zstd: of each chunk's frame; they follow each other
+  bool is_elsewhere = false;  // on other hosts, each of which has a place of this name of its own
 };
 
 // A box of a tensor, in one shard.
@@ -75,12 +76,20 @@ enum class Coverage { kWhole, kPart };
 // kUnsupported: a newer version. Memory is bounded by a small multiple of text.size() and 16 MiB.
 Result<Manifest> parse_manifest(std::string_view text, Coverage coverage = Coverage::kWhole);
 
-// One manifest of what all ranks wrote, by rank; the tree, names and metrics are those of rank 0. A
-// part that several wrote is kept once. kInvalidArgument when the parts do not fill their tensors
-// or differ in what a tensor is.
-Result<Manifest> merge_manifests(std::vector<Manifest> parts);
+// One manifest of what all ranks wrote; the tree, names and metrics are those of rank 0. A part
+// that several wrote is kept once. kInvalidArgument when the parts do not fill their tensors or
+// differ in what a tensor is.
+//
+// `is_here`, by rank, is of a place where the files of some ranks are: those come first and give
+// what several wrote, the others' are elsewhere. Empty: all are here.
+Result<Manifest> merge_manifests(std::vector<Manifest> parts,
+                                 const std::vector<bool>& is_here = {});
 
-// Of a shard's file, and of all of them.
+// Whether some of its shards are elsewhere; and the same checkpoint where all are together.
+bool is_spread(const Manifest& manifest);
+Manifest gathered(Manifest manifest);
+
+// Of a shard's file, and of all of them that are here.
 uint64_t stored_bytes(const Shard& shard);
 uint64_t stored_bytes(const Manifest& manifest);
 

@@ -13,6 +13,7 @@
 namespace forebay::checkpoint {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 Manifest example() {
@@ -183,6 +184,43 @@ TEST(Manifest, RanksPartsBecomeOne) {
               HasSubstr("F32 [4, 2] on one rank"));
   second.tensors.erase(second.tensors.begin());
   EXPECT_THAT(merge_manifests({first, second}).error().message, HasSubstr("leave a hole"));
+}
+
+// Three ranks; the last one is on another host than the first two.
+TEST(Manifest, APlaceSaysWhatLiesOnOtherHosts) {
+  std::vector<Manifest> parts(3, example());
+  for (uint32_t rank = 0; rank < 3; ++rank) {
+    Manifest& part = parts[rank];
+    part.world_size = 3;
+    part.shards.resize(1);
+    part.shards[0].rank = rank;
+    part.shards[0].file = "rank-" + std::to_string(rank) + ".safetensors";
+    part.tensors = {{"w", TensorType::kF32, {6, 2}, {{0, 4096, {2 * rank, 0}, {2, 2}}}}};
+    if (rank != 1) part.tensors.push_back({"both", TensorType::kU8, {2}, {{0, 4112, {0}, {2}}}});
+  }
+  const auto last = merge_manifests(parts, {false, false, true});
+  ASSERT_TRUE(last.ok()) << last.error().message;
+  EXPECT_TRUE(is_spread(*last));
+  EXPECT_EQ(stored_bytes(*last), stored_bytes(last->shards[0])) << "what is here counts";
+  const auto read = parse_manifest(write_manifest(*last));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  std::vector<std::string> here, elsewhere;
+  for (const Shard& shard : read->shards)
+    (shard.is_elsewhere ? elsewhere : here).push_back(shard.file);
+  EXPECT_THAT(here, ElementsAre("rank-2.safetensors"));
+  EXPECT_THAT(elsewhere, ElementsAre("rank-0.safetensors", "rank-1.safetensors"));
+  EXPECT_EQ(read->tensors[0].name, "both");
+  EXPECT_EQ(read->shards[read->tensors[0].pieces[0].shard].file, "rank-2.safetensors");
+  EXPECT_FALSE(is_spread(gathered(*read)));
+
+  parts[0].tensors.resize(1);
+  parts[0].tensors[0].shape = parts[0].tensors[0].pieces[0].shape = {2, 2};
+  parts[0].tensors[0].name = "both";
+  parts[2].tensors = parts[1].tensors = parts[0].tensors;
+  const auto all = merge_manifests(parts, {false, false, true});
+  ASSERT_TRUE(all.ok()) << all.error().message;
+  EXPECT_EQ(all->shards.size(), 1u) << "what the others have is here as well";
+  EXPECT_FALSE(is_spread(*all));
 }
 
 }  // namespace

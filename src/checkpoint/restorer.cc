@@ -84,11 +84,12 @@ class Restore {
 
   Status read_manifest() {
     std::optional<Error> first;
-    for (const Tier* tier : tiers_) {
-      auto manifest = tier->read_manifest(save_.name);
+    for (size_t tier = 0; tier < tiers_.size(); ++tier) {
+      auto manifest = tiers_[tier]->read_manifest(save_.name);
       if (manifest.ok()) {
         manifest_ = std::move(manifest).take();
-        out_.place = tier->place();
+        manifest_tier_ = tier;
+        out_.place = tiers_[tier]->place();
         if (first) out_.notes.push_back(first->message);
         return {};
       }
@@ -145,15 +146,19 @@ class Restore {
   // The fastest tier where the shard's file is what it should be.
   Status find_file(uint32_t shard) {
     std::optional<Error> first;
+    const bool is_elsewhere = manifest_.shards[shard].is_elsewhere;
     for (size_t tier = 0; tier < tiers_.size(); ++tier) {
       Status file =
-          check_file(tiers_[tier]->store(), folder_name(save_.name), manifest_.shards[shard])
-              .context(tiers_[tier]->place());
+          is_elsewhere && tier == manifest_tier_
+              ? Status(fail(ErrorCode::kNotFound,
+                            "{}/{}: lies on another host, and on no tier that all share",
+                            folder_name(save_.name), manifest_.shards[shard].file))
+              : check_file(tiers_[tier]->store(), folder_name(save_.name), manifest_.shards[shard]);
       if (!file.ok()) {
-        if (!first) first = std::move(file).error();
+        if (!first) first = std::move(file).context(tiers_[tier]->place()).error();
         continue;
       }
-      if (first) note(first->message + "; taken from " + tiers_[tier]->place());
+      if (first && !is_elsewhere) note(first->message + "; taken from " + tiers_[tier]->place());
       first_tiers_[shard] = tier;
       return {};
     }
@@ -315,6 +320,7 @@ class Restore {
   const int threads_;
   const std::stop_token& stop_;
   Manifest manifest_;
+  size_t manifest_tier_ = 0;  // that it was read from
   Restored out_;
   std::vector<Box> boxes_;                        // by tensor of out_
   std::vector<uint64_t> sizes_;                   // the same, in bytes
@@ -358,7 +364,16 @@ Result<std::vector<SaveCopies>> find_saves(std::span<const std::unique_ptr<Tier>
 
 Result<Restored> restore_save(const SaveCopies& save, const RestoreOptions& options, int threads,
                               const std::stop_token& stop) {
-  return Restore(save, options, threads, stop).run();
+  auto restored = Restore(save, options, threads, stop).run();
+  // Where the first tier is each host's own, its files may have other names than elsewhere.
+  if (restored.ok() || restored.error().code != ErrorCode::kCorruption || save.tiers.size() == 1)
+    return restored;
+  const SaveCopies further{save.name, {save.tiers.begin() + 1, save.tiers.end()}};
+  auto again = restore_save(further, options, threads, stop);
+  if (!again.ok()) return restored;
+  again->notes.insert(again->notes.begin(),
+                      restored.error().message + "; taken from " + again->place);
+  return again;
 }
 
 }  // namespace forebay::checkpoint

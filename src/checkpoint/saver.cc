@@ -46,36 +46,72 @@ void add_tensors(const SaveJob& job, const PlannedShard& shard, uint32_t index,
 
 }  // namespace
 
+bool Saver::leads(int rank) const {
+  return places_ ? places_->leaders[static_cast<size_t>(rank)] == rank : rank == 0;
+}
+
+Status Saver::find_out_places(const SaveJob& job, const std::stop_token& stop) {
+  if (places_) return {};
+  const SaveName probe{.id = job.name.id};
+  RankPlaces first = FB_TRY(find_places(tier_, group_, probe, stop));
+  if (!first.first_apart()) {
+    places_ = std::move(first);
+    return {};
+  }
+  // The first may be each host's own when all that follow are shared.
+  std::optional<int> apart = tiers_.size() == 1 ? first.first_apart() : std::nullopt;
+  const Tier* tier = tiers_.front().get();
+  for (size_t i = 1; i < tiers_.size() && !apart; ++i) {
+    tier = tiers_[i].get();
+    apart = FB_TRY(find_places(*tiers_[i], group_, probe, stop)).first_apart();
+  }
+  if (apart)
+    return fail(ErrorCode::kInvalidArgument,
+                "{}: rank {} does not see what rank 0 writes there: each host has a folder of its "
+                "own. Only the first of several tiers may be like that: add one that all ranks "
+                "share",
+                tier->place(), *apart);
+  places_ = std::move(first);
+  return {};
+}
+
 Result<Manifest> Saver::save(SaveJob& job, const Snapshot& snapshot, const std::stop_token& stop) {
+  FB_TRY(find_out_places(job, stop));
   if (options_.shares && !base_) find_base();
   const std::vector<size_t> chosen = FB_TRY(choose_shards(job, stop));
   auto writing = tier_.begin(job.name);
   const Result<Manifest> written =
       writing.ok() ? write_shards(job, snapshot, chosen, stop) : Result<Manifest>(writing.error());
-  if (!leads_ || !written.ok())
+  if (!leads() || !written.ok())
     writing = std::shared_ptr<const void>();  // before the first goes on
   const Result<std::string> mine =
       written.ok() ? Result<std::string>(write_manifest(*written)) : written.error();
-  auto merged = merge(agree(group_, mine, stop));
+  const auto texts = agree(group_, mine, stop);
+  Result<Manifest> here =
+      texts.ok() ? merge(*texts, group_.rank()) : Result<Manifest>(texts.error());
   // Those that do not lead have to know as well whether it is there.
-  Result<std::string> said = std::string();
-  if (!merged.ok()) said = merged.error();
-  if (merged.ok() && leads_) {
-    auto published = tier_.publish(job.name, *merged, std::move(writing).take());
-    if (published.ok())
-      job.held = std::move(published).take();
-    else
-      said = published.error();
-  }
-  writing = std::shared_ptr<const void>();
+  const Status published = publish(job, here, std::move(writing));
+  const Result<std::string> said =
+      published.ok() ? Result<std::string>(std::string()) : published.error();
   const auto all = agree(group_, said, stop);
   if (all.ok()) {
-    if (options_.shares) base_ = {job.name, *merged};
-    return merged;
+    Manifest whole = places_->first_apart() ? gathered(FB_TRY(merge(*texts, 0))) : *here;
+    if (options_.shares) base_ = {job.name, std::move(here).take()};
+    return whole;
   }
+  const bool is_published = leads() && here.ok() && published.ok();
   job.held.reset();
-  if (leads_) tier_.discard(job.name).ignore("prune finds what is left");
+  if (leads())
+    (is_published ? tier_.remove(job.name) : tier_.discard(job.name))
+        .ignore("prune finds what is left");
   return all.error();
+}
+
+Status Saver::publish(SaveJob& job, const Result<Manifest>& merged,
+                      Result<std::shared_ptr<const void>> writing) {
+  if (!merged.ok()) return merged.error();
+  if (leads()) job.held = FB_TRY(tier_.publish(job.name, *merged, std::move(writing).take()));
+  return {};
 }
 
 void Saver::find_base() {
@@ -93,7 +129,7 @@ bool Saver::link_to_same(const ShardImage& image, const std::string& folder, Sha
   std::vector<uint32_t> crcs = chunk_crcs_of(image, options_.chunk_bytes);
   const uint64_t bytes = image.header.size() + image.data_bytes;
   for (const Shard& known : base_->second.shards) {
-    if (known.bytes != bytes || known.chunk_crcs != crcs) continue;
+    if (known.is_elsewhere || known.bytes != bytes || known.chunk_crcs != crcs) continue;
     // What the disk has made of it counts, not what was written once.
     if (!holds_image(tier_.store(), base_folder, known, options_.chunk_bytes, image)) continue;
     const std::string from = fmt::format("{}/{}", base_folder, known.file),
@@ -107,21 +143,20 @@ bool Saver::link_to_same(const ShardImage& image, const std::string& folder, Sha
   return false;
 }
 
-Result<Manifest> Saver::merge(const Result<std::vector<std::string>>& texts) {
-  if (!texts.ok()) return texts.error();
+Result<Manifest> Saver::merge(const std::vector<std::string>& texts, int rank) const {
   std::vector<Manifest> parts;
-  for (const std::string& text : *texts)
+  for (const std::string& text : texts)
     parts.push_back(FB_TRY(parse_manifest(text, Coverage::kPart)));
-  return merge_manifests(std::move(parts));
+  return merge_manifests(std::move(parts), places_->together_with(rank));
 }
 
-// What several ranks have in common is written by one of them, in turn.
+// What several ranks of a place have in common is written by one of them, in turn.
 Result<std::vector<size_t>> Saver::choose_shards(SaveJob& job, const std::stop_token& stop) {
   const std::vector<PlannedShard>& shards = job.plan.shards;
   const std::string folder = folder_name(job.name);
   // Others may have saved here meanwhile: what is saved last is to be the newest.
   uint64_t sequence = job.name.sequence;
-  if (leads_) {
+  if (leads()) {
     const auto there = tier_.list();
     if (there.ok()) sequence = std::max(sequence, there->sequence_next);
   }
@@ -138,19 +173,23 @@ Result<std::vector<size_t>> Saver::choose_shards(SaveJob& job, const std::stop_t
       return fail(ErrorCode::kCorruption, "a rank says '{}' of its shards", text);
     job.name.sequence = std::max(job.name.sequence, number_of(words.back()[1]));
   }
-  std::map<std::string, std::vector<int>, std::less<>> holders;
+  // By leader of the place and name of the table.
+  std::map<std::pair<int, std::string_view>, std::vector<int>> holders;
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (words[rank][0] != folder)
       return fail(ErrorCode::kInvalidArgument, "rank {} saves another step, {}, than rank {}: {}",
                   rank, words[rank][0], group_.rank(), folder);
     for (size_t i = 2; i < words[rank].size(); ++i) {
       if (!words[rank][i].empty())
-        holders[std::string(words[rank][i])].push_back(static_cast<int>(rank));
+        holders[{places_->leaders[rank], words[rank][i]}].push_back(static_cast<int>(rank));
     }
   }
-  std::map<std::string, int> owners;
+  const int leader = places_->leaders[static_cast<size_t>(group_.rank())];
+  std::map<std::string_view, int> owners;  // in this rank's place
   size_t turn = 0;
-  for (const auto& [name, ranks] : holders) owners[name] = ranks[turn++ % ranks.size()];
+  for (const auto& [key, ranks] : holders) {
+    if (key.first == leader) owners[key.second] = ranks[turn++ % ranks.size()];
+  }
   std::vector<size_t> chosen;
   for (size_t i = 0; i < shards.size(); ++i) {
     if (!is_of_whole_tensors(job, shards[i]) || owners[table_name(shards[i])] == group_.rank())

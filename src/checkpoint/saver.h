@@ -1,6 +1,9 @@
 // Makes a copied state a checkpoint on the first tier: all ranks' shards, then one manifest, or
 // nothing.
 //
+// Where the first tier is a folder of each host's own, each holds all that its ranks have, and a
+// manifest that says which shards are elsewhere; the tiers behind it have the whole.
+//
 // One thread at a time; with several ranks they make the same calls in the same order.
 #pragma once
 
@@ -9,12 +12,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "checkpoint/manifest.h"
+#include "checkpoint/rank_places.h"
 #include "checkpoint/shard_io.h"
 #include "checkpoint/shard_plan.h"
 #include "checkpoint/snapshot.h"
@@ -44,17 +49,24 @@ struct SaverOptions {
 
 class Saver {
  public:
-  // All must outlive it. `leads`: whether this rank writes the manifest of its tier.
-  Saver(Tier& tier, RankGroup& group, bool leads, SaverOptions options)
-      : tier_(tier), group_(group), leads_(leads), options_(options) {}
+  // All must outlive it.
+  Saver(std::span<const std::unique_ptr<Tier>> tiers, RankGroup& group, SaverOptions options)
+      : tiers_(tiers), tier_(*tiers.front()), group_(group), options_(options) {}
 
-  // The manifest once the checkpoint is durable. After an error nothing of it is left where that is
-  // possible, and no rank has a checkpoint.
+  // The manifest of the whole once the checkpoint is durable. After an error nothing of it is left
+  // where that is possible, and no rank has a checkpoint.
   Result<Manifest> save(SaveJob& job, const Snapshot& snapshot, const std::stop_token& stop);
+
+  // Whether this rank writes the manifest of its place, once save() has found out which ranks share
+  // it.
+  bool leads() const { return leads(group_.rank()); }
 
   uint64_t bytes_shared() const { return bytes_shared_.load(std::memory_order_relaxed); }
 
  private:
+  bool leads(int rank) const;
+  // kInvalidArgument when there is no tier that all share.
+  Status find_out_places(const SaveJob& job, const std::stop_token& stop);
   // The newest checkpoint that is there, for the first save of a process.
   void find_base();
   // Which of this rank's shards it is to write; and the sequence that all take.
@@ -63,13 +75,16 @@ class Saver {
                                 const std::vector<size_t>& chosen, const std::stop_token& stop);
   // Gives the file of the checkpoint before that holds `image`, if any, a name in this one too.
   bool link_to_same(const ShardImage& image, const std::string& folder, Shard& shard);
-  // Of what each rank wrote.
-  static Result<Manifest> merge(const Result<std::vector<std::string>>& texts);
+  // Of what each rank wrote, as the place of `rank` has it.
+  Result<Manifest> merge(const std::vector<std::string>& texts, int rank) const;
+  Status publish(SaveJob& job, const Result<Manifest>& merged,
+                 Result<std::shared_ptr<const void>> writing);
 
+  const std::span<const std::unique_ptr<Tier>> tiers_;
   Tier& tier_;
   RankGroup& group_;
-  const bool leads_;
   const SaverOptions options_;
+  std::optional<RankPlaces> places_;  // of the first tier
   // The checkpoint before, as far as it is known.
   std::optional<std::pair<SaveName, Manifest>> base_;
   std::atomic<uint64_t> bytes_shared_ = 0;  // a total; it orders nothing

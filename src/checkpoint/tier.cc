@@ -214,8 +214,9 @@ Result<Manifest> Tier::read_manifest(const SaveName& save) const {
 
 Result<Manifest> Tier::check(const SaveName& save) const {
   Manifest manifest = FB_TRY(read_manifest(save));
-  for (const Shard& shard : manifest.shards)
-    FB_TRY(check_file(*store_, folder_name(save), shard).context(place_));
+  for (const Shard& shard : manifest.shards) {
+    if (!shard.is_elsewhere) FB_TRY(check_file(*store_, folder_name(save), shard).context(place_));
+  }
   return manifest;
 }
 
@@ -244,11 +245,12 @@ Result<std::shared_ptr<const void>> Tier::begin(const SaveName& save) {
 }
 
 // A prune somewhere else may have taken it for a dead save; and a folder that is another one on
-// each host has only some of the shards. Each is asked for by name: a listing of a folder on a
-// server may be older than what other hosts have put there.
+// some host lacks that one's shards. Each is asked for by name: a listing of a folder on a server
+// may be older than what other hosts have put there.
 Status Tier::check_complete(std::string_view folder, const Manifest& manifest) const {
   if (!store_->capabilities().keeps_files) return {};
   for (const Shard& shard : manifest.shards) {
+    if (shard.is_elsewhere) continue;
     const auto there = store_->stat(path_in(folder, shard.file));
     if (there.ok() && there->size == stored_bytes(shard)) continue;
     if (!there.ok() && there.error().code != ErrorCode::kNotFound) return there.error();

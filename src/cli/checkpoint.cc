@@ -121,6 +121,11 @@ std::string metrics_text(const CheckpointEntry& entry) {
   return text;
 }
 
+std::string elsewhere_text(const CheckpointEntry& entry) {
+  if (entry.shards_elsewhere == 0) return "";
+  return fmt::format("  {} shards on other hosts", entry.shards_elsewhere);
+}
+
 // `prune`: the command that removes leftovers.
 std::string as_text(const Inventory& inventory, std::string_view prune) {
   std::string out;
@@ -132,9 +137,9 @@ std::string as_text(const Inventory& inventory, std::string_view prune) {
       out += fmt::format("{:>12}  damaged: {}\n", entry.name.step, entry.problem);
       continue;
     }
-    out += fmt::format("{:>12}  {:>9}  {:>7}  {:>6}  {:>5}  {}{}\n", entry.name.step,
+    out += fmt::format("{:>12}  {:>9}  {:>7}  {:>6}  {:>5}  {}{}{}\n", entry.name.step,
                        bytes_text(entry.bytes), entry.tensors, entry.shards, entry.world_size,
-                       age_text(entry.saved_unix_ns), metrics_text(entry));
+                       age_text(entry.saved_unix_ns), metrics_text(entry), elsewhere_text(entry));
   }
   for (const Tier::Leftover& left : inventory.leftovers)
     out += fmt::format("leftover      {}: {}, {}\n", left.folder, left.why, bytes_text(left.bytes));
@@ -161,6 +166,7 @@ std::string as_json(const Inventory& inventory) {
       one["bytes"] = entry.bytes;
       one["tensors"] = entry.tensors;
       one["shards"] = entry.shards;
+      one["shards_elsewhere"] = entry.shards_elsewhere;
       one["world_size"] = entry.world_size;
       one["saved_unix_ns"] = entry.saved_unix_ns;
       one["metrics"] = metrics_json(entry);
