@@ -67,6 +67,7 @@ class GzipStream : public ByteStream {
       stream_.avail_out = static_cast<uint32_t>(room);
       const int code = isal_inflate(&stream_);
       filled += room - stream_.avail_out;
+      if (code == ISAL_INCORRECT_CHECKSUM) return damaged(filled, "the gzip checksum is wrong");
       if (code < 0 || code == ISAL_NEED_DICT) return damaged(filled, "invalid gzip stream");
       if (stream_.avail_in == 0 && packed_ended_ && stream_.avail_out == room &&
           stream_.block_state != ISAL_BLOCK_FINISH) {
