@@ -802,6 +802,23 @@ TEST(Advice, StepsThatLackCoresLaterAreNoSlowdown) {
   }
 }
 
+// A loader that reads has little to run: a core that it lacks now and then explains no slow disk.
+TEST(Advice, LaterEpochsThatReadLongerAreASlowdownOnACrowdedMachineToo) {
+  Training t(1);
+  t.steps([&](int step) {
+    Thread& loader = t.workers[0];
+    loader.now_ns = std::max(loader.now_ns, t.main.now_ns);
+    for (int i = 0; i < 8; ++i) {
+      t.program.read(loader, "/d/a.bin", 1 << 20, (step < 20 ? 1 : 5) * kMs);
+      t.program.run(loader, 100 * kUs);
+      t.program.lose_core(loader, 100 * kUs);
+    }
+    t.program.lock_until(t.main, loader.now_ns, loader);
+    t.program.run(t.main, 5 * kMs);
+  });
+  EXPECT_EQ(advice_of(t.found(), "slow-later-epochs").state, Advice::State::kApplies);
+}
+
 TEST(Advice, TwoLongStepsAreNoEpochStarts) {
   Training t;
   t.steps([&](int step) {

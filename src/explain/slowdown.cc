@@ -165,19 +165,20 @@ bool waits_for_crowded_threads(const JobTime& time, Part part) {
                            waited.fetch + waited.network) ||
                       (part == Part::kPrepStall && driver.own_prepare_ns >= waited.prepare);
   if (is_own) return false;
-  int64_t ran = 0, ready = 0;
+  int64_t busy = 0, ready = 0;
   for (const HelperUse& helper : time.helpers) {
-    ran += helper.in_stalls.cpu - helper.in_stalls.ready;
+    busy += helper.in_stalls.busy();
     ready += helper.in_stalls.ready;
   }
   for (size_t i = 1; i < time.drivers.size(); ++i) {
     const DriverTime& other = time.drivers[i];
     for (const Owned& piece : other.pieces) {
-      if (piece.part == Part::kCompute) ran += piece.end_ns - piece.begin_ns;
+      if (piece.part == Part::kCompute) busy += piece.end_ns - piece.begin_ns;
     }
+    busy += other.ready_ns;
     ready += other.ready_ns;
   }
-  return ready * 5 > ran + ready;
+  return ready * 5 > busy;
 }
 
 std::vector<SlowPhase> phases_of(const DriverTime& time, const Driver& driver, int64_t origin_ns,

@@ -54,7 +54,7 @@ struct Slowdown {
 std::optional<Slowdown> slowdown_of(const Findings& f);
 
 // Whether that part of the first driver's time is mostly waiting for threads of the job which
-// lacked cores for a fifth of their running: then it says what else the host did, not what the
+// lacked cores for a fifth of what they did: then it says what else the host did, not what the
 // program does.
 bool waits_for_crowded_threads(const JobTime& time, Part part);
 
