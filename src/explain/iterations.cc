@@ -362,11 +362,10 @@ class IterationFinder {
     }
   }
 
-  // What wakes up now and then to look around makes no batches.
-  bool works(TrackId helper) const {
+  HelperUse use_of(TrackId helper) const {
     const auto use = std::find_if(time_.helpers.begin(), time_.helpers.end(),
                                   [&](const HelperUse& one) { return one.thread == helper; });
-    return use == time_.helpers.end() || use->all.busy() * 20 >= use->life_ns;
+    return use == time_.helpers.end() ? HelperUse{} : *use;
   }
 
   // No pattern where training is: perhaps the loaders have one. A batch is a batch, whichever
@@ -376,11 +375,16 @@ class IterationFinder {
     std::vector<int64_t> merged;
     double confidence = 1, coverage = 1, regularity = 1;
     size_t looked = 0, found_in = 0;
+    int64_t fetched_ns = 0, fetched_elsewhere_ns = 0;  // by one that has a pattern, or has none
     for (const TrackId helper : time_.drivers[0].plan.helpers) {
-      if (!works(helper)) continue;
+      const HelperUse use = use_of(helper);
+      // What wakes up now and then to look around makes no batches.
+      if (use.all.busy() * 20 < use.life_ns) continue;
       if (++looked > 16) break;
       const std::vector<Token> tokens = tokens_of(view_, {.track = helper});
       const Found found = search_iterations(tokens, {}, {});
+      int64_t& fetched = found.boundaries.empty() ? fetched_elsewhere_ns : fetched_ns;
+      fetched = std::max(fetched, use.all.read + use.all.network);
       if (found.boundaries.empty()) continue;
       ++found_in;
       merged.insert(merged.end(), found.boundaries.begin(), found.boundaries.end());
@@ -389,6 +393,10 @@ class IterationFinder {
       regularity = std::min(regularity, found.regularity);
     }
     if (merged.size() < 4) return;
+    if (fetched_elsewhere_ns * 2 > fetched_ns) {
+      out_.iterations.reason = "some helper threads repeat themselves, others that read do not";
+      return;
+    }
     std::sort(merged.begin(), merged.end());
     merged.erase(std::unique(merged.begin(), merged.end()), merged.end());
     if (!spans_most_of(merged, time_.drivers[0])) return;

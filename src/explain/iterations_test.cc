@@ -547,6 +547,29 @@ TEST(Iterations, TheSamplesOfABatchAreNoIterations) {
   EXPECT_TRUE(!found.is_found || found.count == 4) << found.count << " by " << found.method;
 }
 
+// Both make batches; of the second, whose rounds nobody can tell apart, none would be counted.
+TEST(Iterations, OfOneLoaderOfTwoAreNotAll) {
+  ProgramForTest program;
+  Thread main = program.thread(1, 1), worker = program.thread(1, 2), other = program.thread(1, 3);
+  std::mt19937_64 random(base_seed());
+  program.open(main, "/x", 10 * kUs);
+  for (int i = 0; i < 80; ++i) {
+    for (int k = 0; k < 4; ++k) program.read(worker, "/d/a.npz", 150'000, 2 * kMs);
+    program.lock(worker, 12 * kMs);
+  }
+  while (other.now_ns < worker.now_ns) {
+    const auto ns = static_cast<int64_t>(random() % (8 * kMs)) + kUs;
+    program.read(other, "/d/a.npz", 150'000, ns / 2);
+    random() % 2 == 0 ? program.lock(other, ns) : program.open(other, "/d/b.npz", ns / 8);
+  }
+  main.now_ns = worker.now_ns;
+  program.open(main, "/y", 10 * kUs);
+  auto result = explain(*std::make_unique<trace::Recording>(program.finish()), {});
+  ASSERT_TRUE(result.ok());
+  const Iterations& found = result->explanation.iterations;
+  EXPECT_FALSE(found.is_found) << found.count << " by " << found.method;
+}
+
 // Half of the run has a call for each 100 us of work, the other half for each 50 us: seen from the
 // first half, the second is one stretch of many steps with as many calls. Looking at each call once
 // for each step would take a hundred times as long as the whole test.
