@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -777,6 +778,47 @@ TEST(Advice, StepsThatAreLongNowAndThenAreNoSlowdown) {
   EXPECT_EQ(advice_of(t.found(), "slow-later-epochs").state, Advice::State::kNotNeeded);
 }
 
+// Others take the cores for the second half: those of a worker, or of training that decodes itself.
+TEST(Advice, StepsThatLackCoresLaterAreNoSlowdown) {
+  for (const bool has_worker : {true, false}) {
+    Training t(has_worker ? 1 : 0);
+    t.steps([&](int step) {
+      Thread& decoder = has_worker ? t.workers[0] : t.main;
+      decoder.now_ns = std::max(decoder.now_ns, t.main.now_ns);
+      const auto decode = [&] {
+        t.program.read(decoder, "/d/a.jpg", 1 << 20, 2 * kMs);
+        t.program.run(decoder, 20 * kMs);
+        if (step >= 30) t.program.lose_core(decoder, 30 * kMs);
+      };
+      if (has_worker) {
+        decode();
+        t.program.lock_until(t.main, decoder.now_ns, decoder);
+      } else {
+        t.program.range(t.main, "decode", Category::kAnnotation, decode);
+      }
+      t.program.run(t.main, 5 * kMs);
+    });
+    EXPECT_EQ(advice_of(t.found(), "slow-later-epochs").state, Advice::State::kNotNeeded);
+  }
+}
+
+// A loader that reads has little to run: a core that it lacks now and then explains no slow disk.
+TEST(Advice, LaterEpochsThatReadLongerAreASlowdownOnACrowdedMachineToo) {
+  Training t(1);
+  t.steps([&](int step) {
+    Thread& loader = t.workers[0];
+    loader.now_ns = std::max(loader.now_ns, t.main.now_ns);
+    for (int i = 0; i < 8; ++i) {
+      t.program.read(loader, "/d/a.bin", 1 << 20, (step < 20 ? 1 : 5) * kMs);
+      t.program.run(loader, 100 * kUs);
+      t.program.lose_core(loader, 100 * kUs);
+    }
+    t.program.lock_until(t.main, loader.now_ns, loader);
+    t.program.run(t.main, 5 * kMs);
+  });
+  EXPECT_EQ(advice_of(t.found(), "slow-later-epochs").state, Advice::State::kApplies);
+}
+
 TEST(Advice, TwoLongStepsAreNoEpochStarts) {
   Training t;
   t.steps([&](int step) {
@@ -1389,6 +1431,23 @@ TEST(Swarms, OneWithoutIterationsIsComparedByTheSecond) {
       EXPECT_NEAR(row.before_ns, 1e9, 1e6);
     }
   }
+}
+
+// A recording of hours, or with one event whose clock was wrong, has no window for each second.
+TEST(Swarms, WindowsOfALongRecordingAreFewAndHoldASecondInTheMean) {
+  ProgramForTest program;
+  Thread main = program.thread(100, 100);
+  program.read(main, "/d/a", 4096, kMs);
+  program.nap(main, 20'000'000 * kMs);
+  program.read(main, "/d/a", 4096, kMs);
+  const Measured measured = explained(program.finish()).measured;
+  double second = 0;
+  for (size_t part = 0; part < kParts; ++part) {
+    const std::vector<double>& ns = measured.by_second.rows[part].ns;
+    ASSERT_LE(ns.size(), 10'000u);
+    second += std::accumulate(ns.begin(), ns.end(), 0.0) / static_cast<double>(ns.size());
+  }
+  EXPECT_NEAR(second, 1e9, 1e6);
 }
 
 TEST(Swarms, WhatOnlyOneSideRecordedIsNotComparedWithNothing) {

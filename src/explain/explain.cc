@@ -134,33 +134,6 @@ void add_basis_warning(const View& view, const Job& job, Explanation& out) {
   }
 }
 
-// Whether that part of the first driver's time is mostly waiting for threads of the job which
-// lacked cores for a fifth of their running: then it says what else the host did, not what the
-// program does.
-bool waits_for_crowded_threads(const JobTime& time, Part part) {
-  const DriverTime& driver = time.drivers.front();
-  const Blame& waited = driver.waited_for;
-  const bool is_own = part == Part::kCompute || part == Part::kCopy || part == Part::kCheckpoint ||
-                      (part == Part::kFetchStall &&
-                       driver.own_read_ns + driver.own_metadata_ns + driver.own_network_ns >=
-                           waited.fetch + waited.network) ||
-                      (part == Part::kPrepStall && driver.own_prepare_ns >= waited.prepare);
-  if (is_own) return false;
-  int64_t ran = 0, ready = 0;
-  for (const HelperUse& helper : time.helpers) {
-    ran += helper.in_stalls.cpu - helper.in_stalls.ready;
-    ready += helper.in_stalls.ready;
-  }
-  for (size_t i = 1; i < time.drivers.size(); ++i) {
-    const DriverTime& other = time.drivers[i];
-    for (const Owned& piece : other.pieces) {
-      if (piece.part == Part::kCompute) ran += piece.end_ns - piece.begin_ns;
-    }
-    ready += other.ready_ns;
-  }
-  return ready * 5 > ran + ready;
-}
-
 }  // namespace
 
 Result<Explained> explain(trace::Recording& recording, const Selection& selection) {

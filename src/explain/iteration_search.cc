@@ -474,19 +474,22 @@ class Search {
     const int64_t begin_ns = out.back();
     const auto work = static_cast<double>(working_.between(begin_ns, end_ns));
     const double whole = std::round(work / usual);
-    for (double k = 1; k < whole; ++k) {
-      const double wanted = work * k / whole;
-      double nearest = 0.3 * usual;
-      int64_t at_ns = 0;
-      for (auto time = std::upper_bound(times.begin(), times.end(), out.back());
-           time != times.end() && *time < end_ns; ++time) {
-        const double apart =
-            std::abs(static_cast<double>(working_.between(begin_ns, *time)) - wanted);
-        if (apart >= nearest) continue;
-        nearest = apart;
-        at_ns = *time;
+    double last = 0, nearest = 0;
+    for (auto time = std::upper_bound(times.begin(), times.end(), begin_ns);
+         time != times.end() && *time < end_ns; ++time) {
+      const auto done = static_cast<double>(working_.between(begin_ns, *time));
+      const double number = std::round(done * whole / work);
+      const double apart = std::abs(done - work * number / whole);
+      if (number < 1 || number >= whole || apart >= 0.3 * usual) continue;
+      if (number > last) {
+        out.push_back(*time);
+      } else if (apart < nearest) {
+        out.back() = *time;
+      } else {
+        continue;
       }
-      if (at_ns > 0) out.push_back(at_ns);
+      last = number;
+      nearest = apart;
     }
   }
 

@@ -362,11 +362,10 @@ class IterationFinder {
     }
   }
 
-  // What wakes up now and then to look around makes no batches.
-  bool works(TrackId helper) const {
+  HelperUse use_of(TrackId helper) const {
     const auto use = std::find_if(time_.helpers.begin(), time_.helpers.end(),
                                   [&](const HelperUse& one) { return one.thread == helper; });
-    return use == time_.helpers.end() || use->all.busy() * 20 >= use->life_ns;
+    return use == time_.helpers.end() ? HelperUse{} : *use;
   }
 
   // No pattern where training is: perhaps the loaders have one. A batch is a batch, whichever
@@ -375,23 +374,33 @@ class IterationFinder {
     if (out_.drivers.empty()) return;
     std::vector<int64_t> merged;
     double confidence = 1, coverage = 1, regularity = 1;
-    size_t looked = 0;
+    size_t looked = 0, found_in = 0;
+    int64_t fetched_ns = 0, fetched_elsewhere_ns = 0;  // by one that has a pattern, or has none
     for (const TrackId helper : time_.drivers[0].plan.helpers) {
-      if (!works(helper)) continue;
+      const HelperUse use = use_of(helper);
+      // What wakes up now and then to look around makes no batches.
+      if (use.all.busy() * 20 < use.life_ns) continue;
       if (++looked > 16) break;
       const std::vector<Token> tokens = tokens_of(view_, {.track = helper});
       const Found found = search_iterations(tokens, {}, {});
+      int64_t& fetched = found.boundaries.empty() ? fetched_elsewhere_ns : fetched_ns;
+      fetched = std::max(fetched, use.all.read + use.all.network);
       if (found.boundaries.empty()) continue;
+      ++found_in;
       merged.insert(merged.end(), found.boundaries.begin(), found.boundaries.end());
       confidence = std::min(confidence, found.confidence);
       coverage = std::min(coverage, found.coverage);
       regularity = std::min(regularity, found.regularity);
     }
     if (merged.size() < 4) return;
+    if (fetched_elsewhere_ns * 2 > fetched_ns) {
+      out_.iterations.reason = "some helper threads repeat themselves, others that read do not";
+      return;
+    }
     std::sort(merged.begin(), merged.end());
     merged.erase(std::unique(merged.begin(), merged.end()), merged.end());
     if (!spans_most_of(merged, time_.drivers[0])) return;
-    if (waits_in_one(merged, time_.drivers[0])) {
+    if (waits_in_one(merged, time_.drivers[0]) || takes_several(merged, found_in)) {
       out_.iterations.reason = "helper threads repeat themselves, but nobody uses each result";
       return;
     }
@@ -413,6 +422,25 @@ class IterationFinder {
           std::max(longest, std::min(end, boundaries.back()) - std::max(begin, boundaries.front()));
     }
     return longest * 2 >= boundaries.back() - boundaries.front();
+  }
+
+  // Most rounds of the helpers end while training waits, and most of its waits last for several of
+  // each helper: they make samples, of which training takes a batch at a time.
+  bool takes_several(const std::vector<int64_t>& boundaries, size_t helpers) const {
+    size_t ended = 0, in_waits = 0, waits = 0;
+    bool is_counted = false;
+    int64_t end = INT64_MIN;
+    for (const Owned& piece : time_.drivers[0].pieces) {
+      if (piece.part == Part::kCompute) continue;
+      if (piece.begin_ns != end) is_counted = false;
+      end = piece.end_ns;
+      while (ended < boundaries.size() && boundaries[ended] < piece.begin_ns) ++ended;
+      for (; ended < boundaries.size() && boundaries[ended] < end; ++ended, ++in_waits) {
+        if (!is_counted) ++waits;
+        is_counted = true;
+      }
+    }
+    return in_waits * 2 > boundaries.size() && in_waits > 2 * helpers * waits;
   }
 
   void add_causes(const Driver& driver) {

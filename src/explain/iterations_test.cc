@@ -526,6 +526,66 @@ TEST(Iterations, TheTasksOfAPoolAreNoIterations) {
   EXPECT_FALSE(result->explanation.iterations.is_found);
 }
 
+// Eight pictures a batch, too few batches to be sure of: a picture is no step.
+TEST(Iterations, TheSamplesOfABatchAreNoIterations) {
+  ProgramForTest program;
+  Thread main = program.thread(100, 100), worker = program.thread(101, 101);
+  std::mt19937_64 random(base_seed());
+  for (int step = 0; step < 4; ++step) {
+    for (int picture = 0; picture < 8; ++picture) {
+      program.open(worker, "/d/a.rle", 10 * kUs);
+      program.read(worker, "/d/a.rle", 150'000, 30 * kUs);
+      program.call(worker, "close", Category::kMetadata, 3 * kUs);
+      program.run(worker, 7 * kMs + static_cast<int64_t>(random() % kMs));
+    }
+    program.lock_until(main, worker.now_ns, worker);
+    program.run(main, 4 * kMs);
+  }
+  auto result = explain(*std::make_unique<trace::Recording>(program.finish()), {});
+  ASSERT_TRUE(result.ok());
+  const Iterations& found = result->explanation.iterations;
+  EXPECT_TRUE(!found.is_found || found.count == 4) << found.count << " by " << found.method;
+}
+
+// Both make batches; of the second, whose rounds nobody can tell apart, none would be counted.
+TEST(Iterations, OfOneLoaderOfTwoAreNotAll) {
+  ProgramForTest program;
+  Thread main = program.thread(1, 1), worker = program.thread(1, 2), other = program.thread(1, 3);
+  std::mt19937_64 random(base_seed());
+  program.open(main, "/x", 10 * kUs);
+  for (int i = 0; i < 80; ++i) {
+    for (int k = 0; k < 4; ++k) program.read(worker, "/d/a.npz", 150'000, 2 * kMs);
+    program.lock(worker, 12 * kMs);
+  }
+  while (other.now_ns < worker.now_ns) {
+    const auto ns = static_cast<int64_t>(random() % (8 * kMs)) + kUs;
+    program.read(other, "/d/a.npz", 150'000, ns / 2);
+    random() % 2 == 0 ? program.lock(other, ns) : program.open(other, "/d/b.npz", ns / 8);
+  }
+  main.now_ns = worker.now_ns;
+  program.open(main, "/y", 10 * kUs);
+  auto result = explain(*std::make_unique<trace::Recording>(program.finish()), {});
+  ASSERT_TRUE(result.ok());
+  const Iterations& found = result->explanation.iterations;
+  EXPECT_FALSE(found.is_found) << found.count << " by " << found.method;
+}
+
+// Half of the run has a call for each 100 us of work, the other half for each 50 us: seen from the
+// first half, the second is one stretch of many steps with as many calls. Looking at each call once
+// for each step would take a hundred times as long as the whole test.
+TEST(Iterations, OfManyCallsCostLittle) {
+  constexpr int kCalls = 30'000;
+  ProgramForTest program;
+  Thread main = program.thread(100, 100);
+  for (int i = 0; i < 2 * kCalls; ++i) {
+    program.run(main, (i < kCalls ? 100 : 50) * kUs);
+    program.read(main, "/d/a.bin", 4096, 1 * kUs);
+  }
+  auto result = explain(*std::make_unique<trace::Recording>(program.finish()), {});
+  ASSERT_TRUE(result.ok());
+  EXPECT_TRUE(result->explanation.iterations.is_found);
+}
+
 // Found without marks: as many steps as there were, one more or less, and their median within 1 %.
 Iterations expect_steps(ProgramForTest& program, const std::vector<int64_t>& lengths) {
   auto result = explain(*std::make_unique<trace::Recording>(program.finish()), {});

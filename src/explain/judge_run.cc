@@ -45,6 +45,9 @@ void judge_slowdown(const Findings& f, Advice& advice) {
   if (grown == Part::kOther && elsewhere * 2 > f.shown[Part::kOther]) {
     return not_needed(advice, evidence + "; what grew was not seen, or other threads' doing");
   }
+  if (waits_for_crowded_threads(f.time, grown)) {
+    return not_needed(advice, evidence + "; what grew is waiting for threads that lacked cores");
+  }
   applies(
       advice,
       fmt::format("{} slower: {:.1f} times",

@@ -15,9 +15,10 @@ namespace forebay::explain {
 
 namespace {
 
-// An ordinary step: its length with a core.
+// An ordinary step: its parts, and its length, with a core.
 struct PacedStep {
   const Iteration* step = nullptr;
+  Breakdown parts = {};
   double ns = 0;
 };
 
@@ -29,14 +30,16 @@ std::vector<PacedStep> paced_steps(const DriverTime& time, const Driver& driver,
   for (const Iteration& step : driver.iterations) {
     const int64_t begin_ns = origin_ns + step.begin_ns, end_ns = origin_ns + step.end_ns;
     while (next < time.pieces.size() && time.pieces[next].end_ns <= begin_ns) ++next;
-    int64_t ns = end_ns - begin_ns;
+    PacedStep paced{.step = &step, .parts = step.parts};
     for (size_t i = next; i < time.pieces.size() && time.pieces[i].begin_ns < end_ns; ++i) {
       const Owned& piece = time.pieces[i];
       if (kinds[piece.cause] == CauseKind::kOther) continue;
-      ns -= std::min(end_ns, piece.end_ns) - std::max(begin_ns, piece.begin_ns);
+      paced.parts[piece.part] -=
+          std::min(end_ns, piece.end_ns) - std::max(begin_ns, piece.begin_ns);
     }
     if (step.is_partial || step.has_checkpoint || step.is_epoch_start) continue;
-    steps.push_back({&step, static_cast<double>(std::max<int64_t>(ns, 1))});
+    paced.ns = static_cast<double>(std::max<int64_t>(paced.parts.total_ns(), 1));
+    steps.push_back(paced);
   }
   return steps;
 }
@@ -114,7 +117,7 @@ std::optional<SlowPhase> phase_at(Steps steps, size_t first, size_t last,
     const bool is_inside = i >= first && i < last;
     if (!is_inside && is_taken[i]) continue;
     (is_inside ? inside : outside).push_back(steps[i].ns);
-    (is_inside ? parts_inside : parts_outside).add(steps[i].step->parts);
+    (is_inside ? parts_inside : parts_outside).add(steps[i].parts);
   }
   if (inside.size() < kStepsMin || inside.size() * 2 > steps.size() || outside.empty()) {
     return std::nullopt;
@@ -153,6 +156,31 @@ void add_phases(Steps steps, const Iteration* begin, std::vector<SlowPhase>& out
 
 }  // namespace
 
+bool waits_for_crowded_threads(const JobTime& time, Part part) {
+  const DriverTime& driver = time.drivers.front();
+  const Blame& waited = driver.waited_for;
+  const bool is_own = part == Part::kCompute || part == Part::kCopy || part == Part::kCheckpoint ||
+                      (part == Part::kFetchStall &&
+                       driver.own_read_ns + driver.own_metadata_ns + driver.own_network_ns >=
+                           waited.fetch + waited.network) ||
+                      (part == Part::kPrepStall && driver.own_prepare_ns >= waited.prepare);
+  if (is_own) return false;
+  int64_t busy = 0, ready = 0;
+  for (const HelperUse& helper : time.helpers) {
+    busy += helper.in_stalls.busy();
+    ready += helper.in_stalls.ready;
+  }
+  for (size_t i = 1; i < time.drivers.size(); ++i) {
+    const DriverTime& other = time.drivers[i];
+    for (const Owned& piece : other.pieces) {
+      if (piece.part == Part::kCompute) busy += piece.end_ns - piece.begin_ns;
+    }
+    busy += other.ready_ns;
+    ready += other.ready_ns;
+  }
+  return ready * 5 > busy;
+}
+
 std::vector<SlowPhase> phases_of(const DriverTime& time, const Driver& driver, int64_t origin_ns,
                                  const std::optional<PaceChange>& pace) {
   const std::vector<PacedStep> steps = paced_steps(time, driver, origin_ns);
@@ -180,7 +208,7 @@ std::optional<PaceChange> pace_of(const DriverTime& time, const Driver& driver, 
   Breakdown parts_before, parts_after;
   for (size_t i = 0; i < steps.size(); ++i) {
     (i < place ? before : after).push_back(steps[i].ns);
-    (i < place ? parts_before : parts_after).add(steps[i].step->parts);
+    (i < place ? parts_before : parts_after).add(steps[i].parts);
   }
   const double old_ns = base::median_of(before), new_ns = base::median_of(after);
   const bool is_slower = new_ns > old_ns;
@@ -213,49 +241,32 @@ std::optional<PaceChange> pace_of(const DriverTime& time, const Driver& driver, 
 std::optional<Slowdown> slowdown_of(const Findings& f) {
   constexpr size_t kStepsMin = 4;
   if (!f.found.iterations.is_found || f.found.drivers.empty()) return std::nullopt;
-  std::vector<const Iteration*> steps;
-  size_t epoch_end = 0;
-  for (const Iteration& step : f.found.drivers.front().iterations) {
-    if (step.is_epoch_start && steps.size() >= kStepsMin && epoch_end == 0) {
-      epoch_end = steps.size();
-    }
-    if (!step.is_partial && !step.has_checkpoint && !step.is_epoch_start) steps.push_back(&step);
-  }
+  const Driver& driver = f.found.drivers.front();
+  const std::vector<PacedStep> steps =
+      paced_steps(f.time.drivers.front(), driver, f.view.recording().begin_ns());
   if (steps.size() < 2 * kStepsMin) return std::nullopt;
-  size_t split = epoch_end;
-  if (epoch_end == 0 || steps.size() - epoch_end < kStepsMin) {
-    epoch_end = 0;
-    // Of logarithms: a few odd steps weigh little.
-    const auto length = [&](const Iteration* step) {
-      return std::log(static_cast<double>(std::max<int64_t>(1, step->end_ns - step->begin_ns)));
-    };
-    double all = 0, before = 0, most = 0;
-    for (const Iteration* step : steps) all += length(step);
-    for (size_t i = 0; i + kStepsMin < steps.size(); ++i) {
-      before += length(steps[i]);
-      const auto n = static_cast<double>(i + 1), m = static_cast<double>(steps.size() - i - 1);
-      const double apart = (all - before) / m - before / n;
-      const double weight = apart * apart * n * m;  // the variance between the sides
-      if (i + 1 < kStepsMin || apart <= 0 || weight <= most) continue;
-      most = weight;
-      split = i + 1;
-    }
-    if (split == 0) split = steps.size() / 2;
+  size_t epoch_end = 0;
+  for (size_t i = kStepsMin; i + kStepsMin <= steps.size() && epoch_end == 0; ++i) {
+    const bool begins_epoch = std::any_of(steps[i - 1].step, steps[i].step,
+                                          [](const Iteration& one) { return one.is_epoch_start; });
+    if (begins_epoch) epoch_end = i;
   }
+  size_t split = epoch_end > 0 ? epoch_end : parting_place(steps, kStepsMin);
+  if (split == 0) split = steps.size() / 2;
   Slowdown found;
   found.has_epochs = epoch_end > 0;
   for (size_t i = 0; i < steps.size(); ++i) {
-    (i < split ? found.first : found.later).add(steps[i]->parts);
+    (i < split ? found.first : found.later).add(steps[i].parts);
     ++(i < split ? found.first_steps : found.later_steps);
   }
   const Part grown = found.grown();
   std::vector<int64_t> first;
-  for (size_t i = 0; i < split; ++i) first.push_back(steps[i]->parts[grown]);
+  for (size_t i = 0; i < split; ++i) first.push_back(steps[i].parts[grown]);
   std::sort(first.begin(), first.end());
   double longer = 0;
   for (size_t i = split; i < steps.size(); ++i) {
     longer += static_cast<double>(
-        std::lower_bound(first.begin(), first.end(), steps[i]->parts[grown]) - first.begin());
+        std::lower_bound(first.begin(), first.end(), steps[i].parts[grown]) - first.begin());
   }
   found.longer_share =
       longer / static_cast<double>(split) / static_cast<double>(steps.size() - split);

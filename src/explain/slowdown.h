@@ -49,9 +49,14 @@ struct Slowdown {
   }
 };
 
-// Split at the first epoch's end; without epochs where the means on both sides differ most. Nothing
-// with fewer than eight iterations of the first driver.
+// Split at the first epoch's end; without epochs where the means on both sides differ most. Time
+// without a core does not count. Nothing with fewer than eight iterations of the first driver.
 std::optional<Slowdown> slowdown_of(const Findings& f);
+
+// Whether that part of the first driver's time is mostly waiting for threads of the job which
+// lacked cores for a fifth of what they did: then it says what else the host did, not what the
+// program does.
+bool waits_for_crowded_threads(const JobTime& time, Part part);
 
 // One place at which the lengths of a driver's ordinary steps change for good: by a fifth or more
 // of the median, for at least eight and a tenth of the steps on either side, with nine of ten steps

@@ -233,8 +233,13 @@ std::vector<Swarm> swarms_of(const View& view, std::string& reason) {
 
 namespace {
 
+constexpr int64_t kSecondNs = 1'000'000'000;
+
 struct Windows {
   std::vector<int64_t> begins, ends;  // in order, without overlap
+  double a_second_in(size_t i) const {
+    return static_cast<double>(kSecondNs) / static_cast<double>(ends[i] - begins[i]);
+  }
   // The window that a moment lies in, kNone when between.
   uint32_t of(int64_t time_ns) const {
     const auto after = std::upper_bound(begins.begin(), begins.end(), time_ns);
@@ -256,19 +261,17 @@ Windows iterations_of(const View& view, const Explanation& explanation) {
   return windows;
 }
 
-constexpr int64_t kSecondNs = 1'000'000'000;
-
-// Whole seconds; of a recording that is shorter, all of it.
+// Whole seconds; of a recording that is shorter, all of it; of one that lasts for hours, or has one
+// event far from all others, equal parts.
 Windows seconds_of(const View& view) {
+  constexpr int64_t kWindowsMax = 10'000;
   Windows windows;
-  const int64_t end = view.recording().end_ns();
-  for (int64_t at = view.recording().begin_ns(); at + kSecondNs <= end; at += kSecondNs) {
+  const int64_t begin = view.recording().begin_ns(), end = view.recording().end_ns();
+  const int64_t window = std::min(end - begin, std::max(kSecondNs, (end - begin) / kWindowsMax));
+  if (window <= 0) return windows;
+  for (int64_t at = begin; at <= end - window; at += window) {
     windows.begins.push_back(at);
-    windows.ends.push_back(at + kSecondNs);
-  }
-  if (windows.begins.empty() && end > view.recording().begin_ns()) {
-    windows.begins.push_back(view.recording().begin_ns());
-    windows.ends.push_back(end);
+    windows.ends.push_back(at + window);
   }
   return windows;
 }
@@ -375,11 +378,9 @@ Measured measure(const View& view, const JobTime& time, const Explanation& expla
   const Windows seconds = seconds_of(view);
   out.by_second.rows = parts_by_window(seconds, time);
   add_swarms(view, explanation, seconds, out.by_second);
-  if (seconds.begins.size() == 1) {
-    const auto scale =
-        static_cast<double>(kSecondNs) / static_cast<double>(seconds.ends[0] - seconds.begins[0]);
-    for (std::vector<Measured::Row>* rows : {&out.by_second.rows, &out.by_second.functions}) {
-      for (Measured::Row& row : *rows) row.ns[0] *= scale;
+  for (std::vector<Measured::Row>* rows : {&out.by_second.rows, &out.by_second.functions}) {
+    for (Measured::Row& row : *rows) {
+      for (size_t i = 0; i < row.ns.size(); ++i) row.ns[i] *= seconds.a_second_in(i);
     }
   }
   const Windows iterations = iterations_of(view, explanation);

@@ -58,6 +58,7 @@ class GzipStream : public ByteStream {
   }
 
   Result<size_t> read(std::span<std::byte> out) override {
+    if (damage_ != nullptr) return damaged(0, damage_);
     size_t filled = 0;
     while (filled < out.size() && !is_ended_) {
       if (stream_.avail_in == 0) FB_TRY(refill());
@@ -67,6 +68,7 @@ class GzipStream : public ByteStream {
       stream_.avail_out = static_cast<uint32_t>(room);
       const int code = isal_inflate(&stream_);
       filled += room - stream_.avail_out;
+      if (code == ISAL_INCORRECT_CHECKSUM) return damaged(filled, "the gzip checksum is wrong");
       if (code < 0 || code == ISAL_NEED_DICT) return damaged(filled, "invalid gzip stream");
       if (stream_.avail_in == 0 && packed_ended_ && stream_.avail_out == room &&
           stream_.block_state != ISAL_BLOCK_FINISH) {
@@ -115,13 +117,9 @@ class GzipStream : public ByteStream {
 
   // What was unpacked before the damage is handed out first.
   Result<size_t> damaged(size_t filled, const char* what) {
-    if (filled > 0 && !is_damaged_) {
-      is_damaged_ = true;
-      pending_ = what;
-      return filled;
-    }
-    is_ended_ = true;
-    return fail(ErrorCode::kCorruption, "{}", pending_ != nullptr ? pending_ : what);
+    damage_ = what;
+    if (filled > 0) return filled;
+    return fail(ErrorCode::kCorruption, "{}", what);
   }
 
   std::unique_ptr<ByteStream> packed_;
@@ -129,8 +127,7 @@ class GzipStream : public ByteStream {
   inflate_state stream_ = {};
   bool packed_ended_ = false;
   bool is_ended_ = false;
-  bool is_damaged_ = false;
-  const char* pending_ = nullptr;
+  const char* damage_ = nullptr;
 };
 
 }  // namespace

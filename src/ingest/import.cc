@@ -191,6 +191,17 @@ class Importing {
     return most == account.skipped.end() ? "" : fmt::format(": {} {}", most->second, most->first);
   }
 
+  // What the importer did not need: the checksum of what is packed stands at its end.
+  static std::optional<std::string> damage_behind(ByteStream& bytes) {
+    if (bytes.bytes_taken() == 0) return std::nullopt;  // it opened the file itself
+    std::vector<std::byte> rest(size_t{1} << 16);
+    for (;;) {
+      const auto got = bytes.read(rest);
+      if (!got.ok()) return got.error().message;
+      if (*got == 0) return std::nullopt;
+    }
+  }
+
   Status read_into(const Importer& importer, const std::string& path, const std::string& host,
                    trace::TraceWriter& writer, ImportedFile& file) {
     namespace fact = trace::fact;
@@ -203,6 +214,7 @@ class Importing {
         .path = path, .bytes = bytes.get(), .host = host, .rank = rank_of_name(path)};
     auto done = importer.read(source, writer, file.account);
     if (!done.ok()) return std::move(done).context(path);
+    if (bytes && !file.account.damage) file.account.damage = damage_behind(*bytes);
     // Of one rank, or of many.
     file.rank = source.rank;
     std::set<int32_t> ranks;

@@ -149,6 +149,19 @@ TEST(Import, ReadsGzipUpToItsCut) {
   EXPECT_THAT(imported.files[0].account.damage.value_or(""), HasSubstr("gzip"));
 }
 
+// The JSON is whole before the checksum comes: what was changed inside is still told.
+TEST(Import, TellsOfAGzipWhoseChecksumIsWrong) {
+  const base::TestFolder folder("import");
+  std::string bytes = read(golden("kineto/sampled_rank-0.json.gz"));
+  bytes[bytes.size() - 8] ^= 1;
+  write(folder / "wrong.json.gz", bytes);
+  const std::vector<std::string> paths{folder / "wrong.json.gz"};
+  const Imported imported = import(paths, {.folder = folder.path(), .version = "1"}).take();
+  ASSERT_EQ(imported.files.size(), 1U);
+  EXPECT_EQ(imported.files[0].events, 4811U);
+  EXPECT_THAT(imported.files[0].account.damage.value_or(""), HasSubstr("checksum"));
+}
+
 TEST(Import, ReadsGzipOfSeveralMembers) {
   const std::string one = read(golden("dftracer/test.pfw.gz"));
   const auto once = import_text(kDftracer, one);

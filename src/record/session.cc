@@ -45,7 +45,6 @@ struct Active {
   std::string_view collector;
   const Backend* backend = nullptr;
   std::string detail;  // why not, of each backend
-  std::string reason;  // why not, in short: of the first
   std::string remedy;
   std::unique_ptr<Collector> running;
 };
@@ -140,12 +139,7 @@ bool is_asked_for(const Backend& backend, const std::vector<std::string>& wanted
 void Session::choose() {
   for (const std::string_view name : collector_names()) {
     if (!options_.collectors.empty() && !is_asked_for(name, options_.collectors)) continue;
-    Active active{.collector = name,
-                  .backend = nullptr,
-                  .detail = {},
-                  .reason = {},
-                  .remedy = {},
-                  .running = {}};
+    Active active{.collector = name, .backend = nullptr, .detail = {}, .remedy = {}, .running = {}};
     for (const Backend& backend : backends()) {
       if (backend.collector != name || active.backend != nullptr) continue;
       if (!options_.collectors.empty() && !is_asked_for(backend, options_.collectors)) continue;
@@ -157,7 +151,6 @@ void Session::choose() {
         const std::string why = fmt::format("{}: {}", backend.name, here.detail);
         active.detail += (active.detail.empty() ? "" : "; ") + why;
         if (active.remedy.empty()) active.remedy = here.remedy;
-        if (active.reason.empty()) active.reason = here.detail;
         continue;
       }
       CollectorOptions asked = options_.collector;
@@ -168,7 +161,6 @@ void Session::choose() {
       if (const Status ready = collector->prepare(target_); !ready.ok()) {
         const std::string why = fmt::format("{}: {}", backend.name, ready.error().message);
         active.detail += (active.detail.empty() ? "" : "; ") + why;
-        if (active.reason.empty()) active.reason = ready.error().message;
         continue;
       }
       active.backend = &backend;
@@ -243,7 +235,6 @@ Result<bool> Session::begin_all() {
       return false;
     }
     active.backend = nullptr;
-    active.reason = begun.error().message;
   }
   return true;
 }
@@ -466,7 +457,7 @@ std::string Session::collectors_line(bool having) const {
     if ((active.backend != nullptr) != having) continue;
     line += line.empty() ? "" : ", ";
     line += active.collector;
-    line += having ? backend_words(active, !cut_short_.empty()) : ": " + active.reason;
+    line += having ? backend_words(active, !cut_short_.empty()) : ": " + active.detail;
     // Whoever asked for it wants it to work.
     if (!having && !options_.collectors.empty() && !active.remedy.empty())
       line += " (remedy: " + active.remedy + ")";

@@ -100,6 +100,16 @@ class SessionTest : public testing::Test {
   base::TestFolder folder_;
 };
 
+// Of one that has two ways to see, the second may say what can be done here.
+TEST_F(SessionTest, TheSummarySaysOfEachBackendWhyItSeesNothing) {
+  const SessionReport report = record({kProgram, "calls", folder_.path(), "1"}, {"gpu", "proc"});
+  const auto line = std::find_if(report.lines.begin(), report.lines.end(),
+                                 [](const auto& one) { return one.first == "not seen"; });
+  if (line == report.lines.end()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_THAT(line->second, HasSubstr("nvml: "));
+  EXPECT_THAT(line->second, HasSubstr("; nvidia-smi: "));
+}
+
 TEST_F(SessionTest, SeesCalls) {
   EXPECT_EQ(record({kProgram, "calls", folder_.path(), "100"}).exit_code, 0);
   const trace::Recording recording = load();

@@ -166,6 +166,15 @@ TEST(ExplanationText, WindowsSayWhoseTimeTheyAre) {
   EXPECT_THAT(explanation_text(found, {}), HasSubstr("other programs not counted"));
 }
 
+TEST(ExplanationText, TheStarIsExplainedWhereThereIsOne) {
+  Explanation found = sample();
+  found.comparison = explain::Comparison{.against = "b", .unit = "iteration"};
+  found.comparison->rows.push_back({.what = "sgemm", .before_ns = 1, .after_ns = 2, .p = 0.5});
+  EXPECT_THAT(explanation_text(found, {}), HasSubstr("none significant: Mann-Whitney"));
+  found.comparison->rows[0].is_significant = true;
+  EXPECT_THAT(explanation_text(found, {}), HasSubstr("0.5 *\n* significant: Mann-Whitney"));
+}
+
 TEST(ExplanationText, AllListsRulesWithoutEvidence) {
   EXPECT_THAT(explanation_text(sample(), {}), Not(HasSubstr("slow-network")));
   ExplanationTextOptions options;

@@ -265,35 +265,38 @@ class Text {
                     "  ", columns_);
     for (const std::string& note : both.notes) line("note", note);
     out_ += fmt::format("{:<34}{:>10} {:>10} {:>10}  {}\n", "", "before", "after", "change", "p");
+    bool has_star = false;
     for (const explain::Change& one : both.rows) {
-      if (one.id.empty()) change(one);
+      if (one.id.empty()) has_star |= change(one);
     }
     size_t shown = 0;
     for (const explain::Change& one : both.functions) {
       if (one.before_ns == 0 && one.after_ns == 0) continue;
       if (++shown > (options_.all ? 100u : 8u)) break;
       if (shown == 1) out_ += "in functions:\n";
-      change(one);
+      has_star |= change(one);
     }
     if (!both.rows.empty()) {
       const explain::Change& first = both.rows.front();
-      out_ += wrapped(
-          fmt::format("* significant: Mann-Whitney, per {}: {} before and {} after, 5 % false "
-                      "discoveries; and {:.0f} % or more of itself, {:.0f} % of the {}",
-                      both.unit, first.before_n, first.after_n, 100 * explain::kEffectShare,
-                      100 * explain::kStepShare, both.unit),
-          "", "  ", columns_);
+      out_ += wrapped(fmt::format("{}: Mann-Whitney, per {}: {} before and {} after, 5 % false "
+                                  "discoveries; and {:.0f} % or more of itself, {:.0f} % of the {}",
+                                  has_star ? "* significant" : "none significant", both.unit,
+                                  first.before_n, first.after_n, 100 * explain::kEffectShare,
+                                  100 * explain::kStepShare, both.unit),
+                      "", "  ", columns_);
     }
     out_ += "\n";
   }
 
-  void change(const explain::Change& one) {
-    if (one.before_ns == 0 && one.after_ns == 0) return;
-    const std::string p =
-        one.p ? fmt::format("{:.2g}{}", *one.p, one.is_significant ? " *" : "") : "-";
+  // Whether it is marked as significant.
+  bool change(const explain::Change& one) {
+    if (one.before_ns == 0 && one.after_ns == 0) return false;
+    const bool has_star = one.p && one.is_significant;
+    const std::string p = one.p ? fmt::format("{:.2g}{}", *one.p, has_star ? " *" : "") : "-";
     out_ += fmt::format("{:<34}{:>10} {:>10} {:>10}  {}\n", shortened(one.what, 33),
                         time_text(one.before_ns), time_text(one.after_ns),
                         (one.difference_ns > 0 ? "+" : "") + time_text(one.difference_ns), p);
+    return has_star;
   }
 
   void files() {

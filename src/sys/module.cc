@@ -3,9 +3,9 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -16,15 +16,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Each once, the one that the user names first.
 std::vector<fs::path> module_folders() {
   std::vector<fs::path> folders;
+  const auto add = [&](const fs::path& folder) {
+    const fs::path place = (folder / "").lexically_normal().parent_path();
+    if (std::find(folders.begin(), folders.end(), place) == folders.end()) folders.push_back(place);
+  };
   if (const char* given = std::getenv("FOREBAY_MODULE_FOLDER"); given != nullptr && *given != '\0')
-    folders.emplace_back(given);
+    add(given);
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (error) return folders;
-  folders.push_back(program.parent_path() / "../lib/forebay");
-  folders.push_back(program.parent_path() / FOREBAY_MODULE_FROM_BIN);
+  add(program.parent_path() / "../lib/forebay");
+  add(program.parent_path() / FOREBAY_MODULE_FROM_BIN);
   return folders;
 }
 
@@ -33,12 +38,9 @@ std::vector<fs::path> module_folders() {
 Result<void*> find_in_module(std::string_view name, const char* symbol) {
   const std::string file = fmt::format("forebay_{}.so", name);
   std::string searched;
-  std::set<std::string> places;
   for (const fs::path& folder : module_folders()) {
-    const fs::path path = (folder / file).lexically_normal();
-    const std::string place = path.parent_path().string();
-    if (!places.insert(place).second) continue;
-    searched += (searched.empty() ? "" : ", ") + place;
+    const fs::path path = folder / file;
+    searched += (searched.empty() ? "" : ", ") + folder.string();
     if (::access(path.c_str(), F_OK) != 0) continue;
     // Global: Open MPI's own plug-ins look for its symbols there.
     void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
@@ -69,7 +71,7 @@ Result<std::string> find_module_file(std::string_view file) {
     std::error_code error;
     const fs::path path = fs::weakly_canonical(folder / file, error);
     if (!error && ::access(path.c_str(), R_OK) == 0) return path.string();
-    searched += (searched.empty() ? "" : ", ") + folder.lexically_normal().string();
+    searched += (searched.empty() ? "" : ", ") + folder.string();
   }
   return fail(ErrorCode::kNotFound, "no {} in {}", file, searched);
 }

@@ -26,6 +26,7 @@ export function swarmsTable(explanation: Explanation): HTMLElement {
             { class: 'name', title: visible(row.path, 1000) },
             visible(row.symbol, 160),
             row.source ? el('span', 'muted', `  ${visible(row.source, 80)}`) : null,
+            row.path ? el('span', 'muted', `  < ${visible(row.path, 120)}`) : null,
           ),
       },
       { title: 'kind', isText: true, value: (row) => row.kind },
