@@ -564,6 +564,24 @@ class Options(DataTest):
             with self.assertRaisesRegex(fb.ConfigError, "record_bytes.*raw files.*npy"):
                 self.open(self.arrays(4), **more)
 
+    def test_parts_are_refused_where_a_sample_has_only_one(self):
+        # They were passed over in silence.
+        with self.assertRaisesRegex(fb.ConfigError, "parts are chosen of .*npz.* these are npy"):
+            self.open(self.arrays(4), parts=["jpg"])
+
+    def test_lists_may_be_arrays(self):
+        path = os.path.join(self.folder, "a.raw")
+        numpy.arange(60, dtype=numpy.uint16).tofile(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            batch = next(self.open(path, 2, record_type=numpy.uint16,
+                                   record_shape=numpy.array([2, 3])))
+        self.assertEqual(batch["data"].shape, (2, 2, 3))
+
+    def test_an_unknown_format_is_told_which_there_are(self):
+        with self.assertRaisesRegex(fb.ConfigError, "did you mean 'webdataset'.*npz"):
+            self.open(self.arrays(4), format="webdaset")
+
     def test_too_little_memory_is_a_wrong_argument(self):
         for memory in ("1KB", 1000, "1 MiB"):
             with self.assertRaisesRegex(fb.ConfigError, "memory"):
