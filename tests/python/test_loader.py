@@ -4,6 +4,7 @@ import copy
 import decimal
 import fractions
 import gc
+import gzip
 import io
 import json
 import os
@@ -359,6 +360,33 @@ print(json.dumps([len(keys), stats["bad_records"], stats["bad"], stats["memory_b
                     if is_bad:  # in each epoch, and listed once
                         self.assertEqual(len(bad), 1)
                         self.assertRegex(bad[0], r"large.*needs [0-9.]+ MiB to decode|one piece")
+
+    def test_packed_files_stay_within_the_memory_though_the_first_is_small(self):
+        # What each thread unpacked, and made samples of, was in no plan; nor were larger files.
+        line = json.dumps({"text": "word " * 40}) + "\n"
+        folder = os.path.join(self.folder, "packed")
+        os.makedirs(folder)
+        for index in range(7):
+            with gzip.open(f"{folder}/{index}.jsonl.gz", "wt", compresslevel=1) as file:
+                for turn in range(50 if index else 2):
+                    file.write(line * 1000 + str(turn) + "\n")
+        code, out, err = run_program("""
+import json, re, sys
+import forebay as fb, numpy
+def peak():
+    with open("/proc/self/status") as file:
+        return int(re.search(r"VmHWM:\\s+(\\d+)", file.read())[1]) << 10
+before = peak()
+loader = fb.Loader(sys.argv[1], batch_size=500, memory="80MB", decode_threads=6, tail="all",
+                   rank=0, world_size=1)
+count = sum(len(batch["__key__"]) for batch in loader)
+print(json.dumps([count, loader.stats()["memory_bytes_bound"], peak() - before]))
+""", folder)
+        self.assertEqual(code, 0, err)
+        count, bound, grown = json.loads(out)
+        self.assertEqual(count, 302 * 1001)
+        self.assertLessEqual(bound, 80_000_000)
+        self.assertLess(grown, bound + (16 << 20))  # the package's own code, stacks
 
     def test_bfloat16_comes_as_its_bits_or_as_ml_dtypes(self):
         loader = self.open(self.pictures(), 8, ops=[
