@@ -125,7 +125,7 @@ class Loader:
                       read or written is a RuntimeWarning
     format, samples_per_file, record_bytes, record_type, record_shape, tokens_per_sample, parts
                       of the data, as of a Source
-    convert_to_rgb, apply_orientation   of images
+    convert_to_rgb, apply_orientation   of images; the first without ops only
 
     One thread at a time is served; others wait. A child of fork must make a loader of its own.
     """

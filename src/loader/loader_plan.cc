@@ -55,6 +55,8 @@ Status check(const LoaderOptions& options) {
     return fail(ErrorCode::kInvalidArgument, "fetch_depth is not within 0 and {}", kDepthMax);
   if (options.decode_threads < 0 || options.decode_threads > kThreadsMax)
     return fail(ErrorCode::kInvalidArgument, "decode_threads is not within 0 and {}", kThreadsMax);
+  if (options.convert_to_rgb && !options.ops.empty())
+    return refuse("convert_to_rgb is for a loader without ops: decode_image has its own mode");
   if (!(options.errors_share_max >= 0 && options.errors_share_max <= 1))
     return refuse("errors_share_max is not within 0 and 1");
   return {};

@@ -415,6 +415,10 @@ print(json.dumps([count, loader.stats()["memory_bytes_bound"], peak() - before])
             states.append((loader.state_dict()["ops"], next(iter(loader))["image"].tobytes()))
         self.assertEqual(states, [states[0]] * 4)
 
+    def test_a_conversion_that_ops_would_pass_over_is_refused(self):
+        with self.assertRaisesRegex(fb.ConfigError, "convert_to_rgb is for a loader without ops"):
+            self.open(self.pictures(), ops=[fb.decode_image(mode="L")], convert_to_rgb=True)
+
     def test_what_an_op_does_not_know_is_named(self):
         for wrong, message in ((fb.Op("decode_imag"), "decode_image"),
                                (fb.Op("flip", probability=1), "flip"),
