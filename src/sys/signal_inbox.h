@@ -33,8 +33,8 @@ class SignalInbox {
   bool is_first_ = false;
 };
 
-bool is_interrupt(int signal);        // SIGINT
-const char* signal_name(int signal);  // "SIGKILL"
+bool is_interrupt(int signal);         // SIGINT
+const char* signal_name(int signal);   // "SIGKILL"
 inline constexpr int kKillSignal = 9;  // SIGKILL
 
 }  // namespace forebay::sys
