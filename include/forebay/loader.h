@@ -76,7 +76,7 @@ struct LoaderOptions {
   // The same, as a share of the samples given so far; it holds once those are 100.
   double errors_share_max = 1;
   uint64_t read_ahead_bytes = 32 << 20;  // read but not yet decoded
-  bool convert_to_rgb = false;           // images: always three channels
+  bool convert_to_rgb = false;           // images: always three channels; without ops only
   bool apply_orientation = true;         // images: turn as EXIF says
   std::string index_cache;               // file that remembers what data sets hold; "" = none
 };

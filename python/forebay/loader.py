@@ -125,7 +125,7 @@ class Loader:
                       read or written is a RuntimeWarning
     format, samples_per_file, record_bytes, record_type, record_shape, tokens_per_sample, parts
                       of the data, as of a Source
-    convert_to_rgb, apply_orientation   of images
+    convert_to_rgb, apply_orientation   of images; the first without ops only
 
     One thread at a time is served; others wait. A child of fork must make a loader of its own.
     """
@@ -472,10 +472,10 @@ def _add_sources(options: _native.LoaderOptions, data: Any, own: Source) -> str:
     default = Source("")
     for field in dataclasses.fields(Source):
         value = getattr(own, field.name)
-        if field.name in ("data", "weight") or value == getattr(default, field.name):
+        if field.name in ("data", "weight") or _says_nothing(value, getattr(default, field.name)):
             continue
         for index, source in enumerate(sources):
-            if getattr(source, field.name) == getattr(default, field.name):
+            if _says_nothing(getattr(source, field.name), getattr(default, field.name)):
                 sources[index] = source = dataclasses.replace(source, **{field.name: value})
     for source in sources:
         target = _native.DataSource()
@@ -483,6 +483,14 @@ def _add_sources(options: _native.LoaderOptions, data: Any, own: Source) -> str:
         options.add_source(target)
     names = [os.fsdecode(source.data) for source in sources]
     return repr(names[0]) if len(names) == 1 else f"{len(names)} sources"
+
+
+def _says_nothing(value: Any, default: Any) -> bool:
+    """Whether `value` is what stands there by default; arrays give no plain answer to ==."""
+    try:
+        return len(value) == 0 if isinstance(default, tuple) else bool(value == default)
+    except (TypeError, ValueError):
+        return False
 
 
 def _fill(target: _native.DataSource, source: Source) -> None:

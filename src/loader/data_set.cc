@@ -1,10 +1,12 @@
 #include "loader/data_set.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/error.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "dataset/index.h"
 #include "dataset/labels.h"
@@ -55,8 +57,13 @@ Result<dataset::IndexOptions> index_options(const DataSource& source) {
   dataset::IndexOptions options;
   if (!source.format.empty()) {
     options.format = formats::find_format(source.format);
-    if (options.format == nullptr)
-      return fail(ErrorCode::kInvalidArgument, "no format named '{}'", source.format);
+    if (options.format == nullptr) {
+      std::vector<std::string_view> names;
+      for (const formats::Format* format : formats::builtin_formats())
+        names.push_back(format->name);
+      return fail(ErrorCode::kInvalidArgument, "{}",
+                  base::unknown_name_message("format", source.format, names));
+    }
   }
   options.samples_per_file = source.samples_per_file;
   options.record_array = FB_TRY(record_array(source));
@@ -296,6 +303,19 @@ Status check_records(const DataSource& source, const Index& index) {
               source.data, index.format().name);
 }
 
+// A choice among parts would be passed over by formats whose samples have only one.
+Status check_parts(const DataSource& source, const Index& index) {
+  constexpr std::array kOfParts{&formats::kHdf5, &formats::kNpz, &formats::kParquet,
+                                &formats::kTfrecord, &formats::kWebdataset};
+  if (source.parts.empty() ||
+      std::find(kOfParts.begin(), kOfParts.end(), &index.format()) != kOfParts.end())
+    return {};
+  return fail(ErrorCode::kInvalidArgument,
+              "{}: parts are chosen of hdf5, npz, parquet, tfrecord and webdataset files, and "
+              "these are {}, whose samples have one part each",
+              source.data, index.format().name);
+}
+
 // Names without a known suffix are taken for folders: those that are files become files of theirs.
 // False when none is.
 bool find_files(std::string_view storage, std::vector<dataset::SourceAddress>& addresses) {
@@ -339,6 +359,7 @@ Result<DataSet> open_addresses(const LoaderOptions& options, const std::stop_tok
       return explain_tokens(sources, std::move(opened).error());
     indexes.push_back(FB_TRY(std::move(opened)));
     FB_TRY(check_records(chosen[i].source, *indexes.back()));
+    FB_TRY(check_parts(chosen[i].source, *indexes.back()));
     note_problems(*indexes.back(), set.notes);
     note_raw_tokens(chosen[i], *indexes.back(), set);
     FB_TRY(count_bad_files(*indexes.back(), options, set, failed));

@@ -567,7 +567,12 @@ TEST(Ops, ThatAskForWhatNoSampleHasAreAWrongRequest) {
   const auto refused = Loader::open(options);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument) << refused.error().message;
-  options.ops.back() = {"one_hot", {{"classes", int64_t{2}}, {"field", "label"}}};
+  options.ops = {{"ragged", {{"fields", "dta"}}}};
+  const auto misspelt = Loader::open(options);
+  ASSERT_FALSE(misspelt.ok());
+  EXPECT_EQ(misspelt.error().code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(misspelt.error().message, HasSubstr("op 1 (ragged): no field 'dta' (there are: "));
+  options.ops = {{"one_hot", {{"classes", int64_t{2}}, {"field", "label"}}}};
   options.on_error = OnError::kSkip;
   EXPECT_EQ(epoch_ids(*open(options)).size(), 8u) << "class 2 of 2 is a fault of the data";
 }

@@ -55,6 +55,8 @@ Status check(const LoaderOptions& options) {
     return fail(ErrorCode::kInvalidArgument, "fetch_depth is not within 0 and {}", kDepthMax);
   if (options.decode_threads < 0 || options.decode_threads > kThreadsMax)
     return fail(ErrorCode::kInvalidArgument, "decode_threads is not within 0 and {}", kThreadsMax);
+  if (options.convert_to_rgb && !options.ops.empty())
+    return refuse("convert_to_rgb is for a loader without ops: decode_image has its own mode");
   if (!(options.errors_share_max >= 0 && options.errors_share_max <= 1))
     return refuse("errors_share_max is not within 0 and 1");
   return {};
@@ -77,6 +79,14 @@ uint64_t largest_read(const dataset::Catalog& catalog) {
     }
   }
   return largest;
+}
+
+// The one with the most samples, where they are as large as those of the first.
+uint64_t largest_unit(const Probe& probe, const dataset::Catalog& catalog) {
+  if (catalog.unit_samples_max() <= probe.unit_samples) return probe.unit_bytes;
+  const double times = static_cast<double>(catalog.unit_samples_max()) /
+                       static_cast<double>(std::max<uint64_t>(1, probe.unit_samples));
+  return static_cast<uint64_t>(std::min(static_cast<double>(probe.unit_bytes) * times, 0x1p62));
 }
 
 void plan_threads(const LoaderOptions& options, const storage::Capabilities& can,
@@ -166,7 +176,7 @@ Result<EnginePlan> plan_loader(const LoaderOptions& options, const DataSet& data
       .stacked_bytes = probe.schema.stacked_bytes(),
       .separate_bytes = probe.schema.separate_bytes(),
       .read_bytes_max = std::min(largest_read(*data.catalog), engine.record_bytes_max),
-      .unit_bytes = probe.unit_bytes,
+      .unit_bytes = largest_unit(probe, *data.catalog),
       .read_ahead_bytes = options.read_ahead_bytes,
       .shard_cache_bytes = engine.shard_cache_bytes,
       .decode_threads = std::max(engine.decode_threads, engine.decode_threads_max),

@@ -39,20 +39,22 @@ Result<MemoryPlan> plan_memory(const MemoryNeeds& needs) {
   const uint64_t batch = with_rounding(product(needs.batch_size, needs.stacked_bytes)) + separate;
   const uint64_t batches = needs.prefetch_batches + 1;
   const uint64_t read = std::max(kMiB, with_rounding(std::min(kMost, needs.read_bytes_max)));
-  const uint64_t unit = with_rounding(std::min(kMost, needs.unit_bytes));
-  uint64_t work =
-      std::clamp(product(kExpansion, needs.read_bytes_max) + 2 * sample, kScratchMin, kScratchMax);
+  const uint64_t unit = std::min(kMost, needs.unit_bytes);
+  // What is read for many samples is decoded by itself, below.
+  const bool has_units = needs.unit_bytes > 0;
+  const uint64_t encoded = has_units && !needs.has_images ? 0 : needs.read_bytes_max;
+  uint64_t work = std::clamp(product(kExpansion, encoded) + 2 * sample, kScratchMin, kScratchMax);
   // A large image waits for its turn to take more.
   if (needs.has_images) work = std::min(work, std::max(2 * sample, needs.memory_bytes / 8));
-  const uint64_t scratch = kThreadBytes + work;
-  const uint64_t least =
-      product(batches, batch) + read + (needs.unit_bytes > 0 ? 2 * unit : 0) + scratch;
+  // A reader keeps what it unpacked last while the thread makes the samples of a unit out of it.
+  const uint64_t scratch = kThreadBytes + work + (has_units ? 2 * unit : 0);
+  const uint64_t least = product(batches, batch) + read + (has_units ? 2 * unit : 0) + scratch;
   if (least > needs.memory_bytes)
     return fail(ErrorCode::kResourceExhausted,
-                "memory is {}, but {} batches of {} and a read of {} need {}: choose smaller "
+                "memory is {}, but {} batches of {} and a read of {}{} need {}: choose smaller "
                 "or fewer batches (batch_size, prefetch_batches) or allow more memory",
                 text_of(needs.memory_bytes), batches, text_of(batch), text_of(read),
-                text_of(least));
+                has_units ? fmt::format(" that becomes {}", text_of(unit)) : "", text_of(least));
   MemoryPlan plan;
   uint64_t left = needs.memory_bytes - least;
   const auto threads = static_cast<uint64_t>(std::max(1, needs.decode_threads));
@@ -61,7 +63,7 @@ Result<MemoryPlan> plan_memory(const MemoryNeeds& needs) {
   left -= plan.scratch_bytes - scratch;
   plan.window_bytes = std::min(needs.read_ahead_bytes, read + left / 3);
   left -= plan.window_bytes > read ? plan.window_bytes - read : 0;
-  if (needs.unit_bytes > 0) {
+  if (has_units) {
     plan.shard_cache_bytes = std::min(needs.shard_cache_bytes, unit + left / 2);
     left -= plan.shard_cache_bytes > unit ? plan.shard_cache_bytes - unit : 0;
   }
@@ -75,9 +77,9 @@ Result<MemoryPlan> plan_memory(const MemoryNeeds& needs) {
   plan.buffer_bytes = needs.memory_bytes - plan.scratch_bytes;
   // No more than these parts can come to: who reads the bound should find it near the truth.
   const uint64_t used = (batches + plan.extra_batches) * batch + std::max(plan.window_bytes, read) +
-                        (needs.unit_bytes > 0 ? unit + std::max(plan.shard_cache_bytes, unit) : 0);
+                        (has_units ? unit + std::max(plan.shard_cache_bytes, unit) : 0);
   plan.buffer_bytes = std::min(plan.buffer_bytes, with_rounding(used));
-  plan.thread_bytes = scratch - kThreadBytes;
+  plan.thread_bytes = work;
   if (needs.has_images)
     plan.turn_bytes = needs.memory_bytes - plan.buffer_bytes - plan.scratch_bytes;
   return plan;

@@ -106,6 +106,10 @@ Result<Probe> try_sample(storage::Store& store, const dataset::Catalog& catalog,
   };
   probe.has_images = std::any_of(parts.parts().begin(), parts.parts().end(), is_image);
   probe.unit_bytes = block ? std::max<uint64_t>(1, block->bytes()) : 0;
+  if (block)
+    probe.unit_samples = where.access == formats::Access::kBlocks
+                             ? layout.blocks[where.block].sample_count
+                             : layout.sample_count;
   return probe;
 }
 

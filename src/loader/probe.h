@@ -32,9 +32,10 @@ struct ProbeOptions {
 
 struct Probe {
   Schema schema;
-  uint32_t file = 0;        // that it came from
-  bool has_images = false;  // among the parts of the sample
-  uint64_t unit_bytes = 0;  // of the block or file it came from, decoded; 0 where it came alone
+  uint32_t file = 0;          // that it came from
+  bool has_images = false;    // among the parts of the sample
+  uint64_t unit_bytes = 0;    // of the block or file it came from, decoded; 0 where it came alone
+  uint64_t unit_samples = 1;  // in it
 };
 
 // The sample with the lowest number that is good, so that it is the same for every rank and order.

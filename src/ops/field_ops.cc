@@ -105,6 +105,10 @@ class Ragged : public Step {
  public:
   explicit Ragged(const Arguments& arguments) : fields_(arguments.texts("fields")) {}
   Status run(SampleState& /*state*/) const override { return {}; }
+  Status check_end(SampleState& state) const override {
+    for (const std::string& name : fields_) FB_TRY(state.get(name));
+    return {};
+  }
   void note_ragged(std::set<std::string, std::less<>>& fields) const override {
     fields.insert(fields_.begin(), fields_.end());
   }

@@ -139,6 +139,9 @@ class ParseJson : public Step {
     const Json document = Json::parse(text, text + bytes.size(), nullptr, false);
     if (document.is_discarded()) return fail(ErrorCode::kCorruption, "part '{}' is no JSON", part);
     if (keys_.empty()) {
+      if (document.is_object() && type_of_key(0) != "text")
+        return fail(ErrorCode::kCorruption,
+                    "part '{}' is an object: its values become fields by 'keys'", part);
       Value* value = FB_TRY(state.get(part));
       return set_value(state, *value, document, type_of_key(0)).context("part '" + part + "'");
     }

@@ -57,11 +57,9 @@ class StepRunner : public Runner {
     SampleState state(workspace_, key, parts);
     for (size_t place = 0; place < steps_.size(); ++place) {
       state.enter(place);
-      const Status status = steps_[place].step->run(state);
-      if (!status.ok())
-        return fail(status.error().code, "{}: {}: {}", path, steps_[place].label,
-                    status.error().message);
+      FB_TRY(name(path, steps_[place], steps_[place].step->run(state)));
     }
+    for (const Placed& placed : steps_) FB_TRY(name(path, placed, placed.step->check_end(state)));
     for (Value& value : state.values()) {
       Result<Field> field = finish(state, value, to);
       if (!field.ok())
@@ -74,6 +72,11 @@ class StepRunner : public Runner {
   void rest() override { workspace_.reset(); }
 
  private:
+  static Status name(std::string_view path, const Placed& placed, Status status) {
+    if (status.ok()) return status;
+    return fail(status.error().code, "{}: {}: {}", path, placed.label, status.error().message);
+  }
+
   Result<Field> finish(SampleState& state, Value& value, Destination& to) {
     if (value.kind == Value::Kind::kImage)
       return finish_image(workspace_, value.name, value.image, &to);

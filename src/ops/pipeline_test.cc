@@ -474,6 +474,8 @@ TEST(Json, KeysBecomeFields) {
             "f: op 1 (parse_json): part 'json' has no key 'nothing'");
   EXPECT_EQ(error_of({{"parse_json", {{"keys", "who"}}}}, parts),
             "f: op 1 (parse_json): key 'who': is object, not a number; 'text' takes any value");
+  EXPECT_EQ(error_of({{"parse_json", {}}}, parts),
+            "f: op 1 (parse_json): part 'json' is an object: its values become fields by 'keys'");
   EXPECT_EQ(error_of({{"parse_json", {{"keys", "big"}}}}, parts),
             "f: op 1 (parse_json): key 'big': 18446744073709551615 does not fit int64: ask for "
             "types 'uint64' or 'float64'");
@@ -505,6 +507,8 @@ TEST(Fields, AreRenamedSelectedAndDropped) {
   EXPECT_NE(error_of({{"select", {{"fields", "z"}}}}, parts), "");
   const std::vector<Op> ragged{{"ragged", {{"fields", "a"}}}};
   const Pipeline pipeline = Pipeline::make(ragged).value();
+  EXPECT_EQ(error_of({{"ragged", {{"fields", Texts{"a", "z"}}}}}, parts),
+            "f: op 1 (ragged): no field 'z' (there are: a, b, c)");
   EXPECT_TRUE(pipeline.is_ragged("a"));
   EXPECT_FALSE(pipeline.is_ragged("b"));
 }

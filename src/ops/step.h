@@ -72,6 +72,8 @@ class Step {
  public:
   virtual ~Step() = default;
   virtual Status run(SampleState& state) const = 0;
+  // Of what the last op has left.
+  virtual Status check_end(SampleState& /*state*/) const { return {}; }
   virtual void note_ragged(std::set<std::string, std::less<>>& /*fields*/) const {}
   virtual bool is_last_for_pixels() const { return false; }  // no colours to change after it
   virtual bool needs_pixels() const { return false; }

@@ -4,6 +4,7 @@ A slow store makes loops wait at a known place; each program is a child, with a 
 """
 
 import gc
+import inspect
 import os
 import signal
 import socket
@@ -20,7 +21,7 @@ import forebay as fb
 MORE = {}
 def open_loader(**more): return fb.Loader(sys.argv[1], **{**QUICK, **more})
 def open_slow(): return open_loader(storage="slow:latency=30s,over=local")
-""".replace("QUICK", repr(QUICK))
+""".replace("QUICK", repr(QUICK)) + inspect.getsource(count_threads)
 
 
 class Interrupts(DataTest):
@@ -77,13 +78,13 @@ open_loader(storage="slow:latency=1s,over=local", samples_per_file=0)
         _, out, _ = self.interrupt(f"""
 signal.signal(signal.SIGINT, lambda *_: globals().update(begin=time.monotonic())
               or signal.default_int_handler(*_))
-threads = len(os.listdir("/proc/self/task"))
+threads = count_threads()
 print("ready", flush=True)
 try:
     {arguments}
 except KeyboardInterrupt:
     print("seen after", time.monotonic() - begin)
-print("left", len(os.listdir("/proc/self/task")) - threads)
+print("left", count_threads() - threads)
 """, expected=0, **more)
         self.assertLess(float(out.split("seen after ")[1].split()[0]), 0.5)
         self.assertIn("left 0", out)

@@ -4,6 +4,7 @@ import copy
 import decimal
 import fractions
 import gc
+import gzip
 import io
 import json
 import os
@@ -360,6 +361,33 @@ print(json.dumps([len(keys), stats["bad_records"], stats["bad"], stats["memory_b
                         self.assertEqual(len(bad), 1)
                         self.assertRegex(bad[0], r"large.*needs [0-9.]+ MiB to decode|one piece")
 
+    def test_packed_files_stay_within_the_memory_though_the_first_is_small(self):
+        # What each thread unpacked, and made samples of, was in no plan; nor were larger files.
+        line = json.dumps({"text": "word " * 40}) + "\n"
+        folder = os.path.join(self.folder, "packed")
+        os.makedirs(folder)
+        for index in range(7):
+            with gzip.open(f"{folder}/{index}.jsonl.gz", "wt", compresslevel=1) as file:
+                for turn in range(50 if index else 2):
+                    file.write(line * 1000 + str(turn) + "\n")
+        code, out, err = run_program("""
+import json, re, sys
+import forebay as fb, numpy
+def peak():
+    with open("/proc/self/status") as file:
+        return int(re.search(r"VmHWM:\\s+(\\d+)", file.read())[1]) << 10
+before = peak()
+loader = fb.Loader(sys.argv[1], batch_size=500, memory="80MB", decode_threads=6, tail="all",
+                   rank=0, world_size=1)
+count = sum(len(batch["__key__"]) for batch in loader)
+print(json.dumps([count, loader.stats()["memory_bytes_bound"], peak() - before]))
+""", folder)
+        self.assertEqual(code, 0, err)
+        count, bound, grown = json.loads(out)
+        self.assertEqual(count, 302 * 1001)
+        self.assertLessEqual(bound, 80_000_000)
+        self.assertLess(grown, bound + (16 << 20))  # the package's own code, stacks
+
     def test_bfloat16_comes_as_its_bits_or_as_ml_dtypes(self):
         loader = self.open(self.pictures(), 8, ops=[
             fb.decode_image(), fb.normalize(self.MEAN, self.STD, type="bfloat16")])
@@ -386,6 +414,10 @@ print(json.dumps([len(keys), stats["bad_records"], stats["bad"], stats["memory_b
             loader = self.open(folder, 4, ops=ops)
             states.append((loader.state_dict()["ops"], next(iter(loader))["image"].tobytes()))
         self.assertEqual(states, [states[0]] * 4)
+
+    def test_a_conversion_that_ops_would_pass_over_is_refused(self):
+        with self.assertRaisesRegex(fb.ConfigError, "convert_to_rgb is for a loader without ops"):
+            self.open(self.pictures(), ops=[fb.decode_image(mode="L")], convert_to_rgb=True)
 
     def test_what_an_op_does_not_know_is_named(self):
         for wrong, message in ((fb.Op("decode_imag"), "decode_image"),
@@ -563,6 +595,24 @@ class Options(DataTest):
         for more in (dict(record_bytes=64), dict(record_type="u1", record_shape=[64])):
             with self.assertRaisesRegex(fb.ConfigError, "record_bytes.*raw files.*npy"):
                 self.open(self.arrays(4), **more)
+
+    def test_parts_are_refused_where_a_sample_has_only_one(self):
+        # They were passed over in silence.
+        with self.assertRaisesRegex(fb.ConfigError, "parts are chosen of .*npz.* these are npy"):
+            self.open(self.arrays(4), parts=["jpg"])
+
+    def test_lists_may_be_arrays(self):
+        path = os.path.join(self.folder, "a.raw")
+        numpy.arange(60, dtype=numpy.uint16).tofile(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            batch = next(self.open(path, 2, record_type=numpy.uint16,
+                                   record_shape=numpy.array([2, 3])))
+        self.assertEqual(batch["data"].shape, (2, 2, 3))
+
+    def test_an_unknown_format_is_told_which_there_are(self):
+        with self.assertRaisesRegex(fb.ConfigError, "did you mean 'webdataset'.*npz"):
+            self.open(self.arrays(4), format="webdaset")
 
     def test_too_little_memory_is_a_wrong_argument(self):
         for memory in ("1KB", 1000, "1 MiB"):
