@@ -177,6 +177,7 @@ class CheckpointTest(unittest.TestCase):
                              ".int_repr()"),
                             (torch.ones(2, dtype=torch.complex128), "view_as_real"),
                             (torch.nn.parameter.UninitializedParameter(), "plain tensor"),
+                            (torch.ones((1,) * 65), "65 dimensions"),
                             (torch.float32, "torch.dtype")):
             self.refuses(value, says)
 
@@ -310,6 +311,8 @@ class CheckpointTest(unittest.TestCase):
                                 ({"metrics": {"loss": 1j}}, "a number is due"),
                                 ({"metrics": [1]}, "metrics=[1]: a dict is due"),
                                 ({"metadata": {"a": 1}}, "metadata['a']=1: text is due"),
+                                ({"metadata": {"a": "\ud800"}}, "half a character"),
+                                ({"metrics": {"\ud800": 1}}, "half a character"),
                                 ({"metadata": {1: "a"}}, "a name in metadata=1")):
                 with self.assertRaisesRegex(forebay.ConfigError, re.escape(says)):
                     saver.save(1, {}, **words)
