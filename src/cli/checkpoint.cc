@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/workload_arguments.h"
+#include "storage/place.h"
 #include "sys/host.h"
 #include "sys/process.h"
 #include "sys/stop_signal.h"
@@ -54,7 +55,8 @@ Result<std::unique_ptr<Tier>> open_tier(const Arguments& arguments) {
   auto tier = FB_TRY(Tier::open({*arguments.get("DIR"), *arguments.get("--storage")}));
   const auto listed = tier->store().list("");
   if (listed.ok()) return tier;
-  if (listed.error().code != ErrorCode::kNotFound) return listed.error();
+  if (listed.error().code != ErrorCode::kNotFound || storage::is_object_place(tier->place()))
+    return listed.error();
   return fail(ErrorCode::kNotFound,
               "{}: there is no such folder; name a place that a Checkpointer saves to (its tiers)",
               tier->place());
