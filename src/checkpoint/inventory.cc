@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -91,12 +94,9 @@ Status write_tensors(storage::Store& store, const std::string& path, const Outpu
   const std::string front = FB_TRY(make_safetensors_header(header, 64));
   const std::unique_ptr<storage::Writer> writer = FB_TRY(store.create(path));
   FB_TRY(writer->append(std::as_bytes(std::span(front))));
-  for (const SavedTensor* tensor : file.tensors) {
-    const auto found = std::find_if(
-        restored.tensors.begin(), restored.tensors.end(),
-        [&](const RestoredTensor& candidate) { return candidate.name == tensor->name; });
-    FB_TRY(writer->append(found->bytes));
-  }
+  std::map<std::string_view, std::span<const std::byte>> bytes_of;
+  for (const RestoredTensor& tensor : restored.tensors) bytes_of[tensor.name] = tensor.bytes;
+  for (const SavedTensor* tensor : file.tensors) FB_TRY(writer->append(bytes_of[tensor->name]));
   FB_TRY(writer->sync());
   return writer->publish();
 }
