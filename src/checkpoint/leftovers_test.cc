@@ -234,6 +234,31 @@ TEST(Leftovers, WhatIsNotOursIsNeitherListedNorRemoved) {
     EXPECT_TRUE(file.find("0002a") != file.npos || fs::exists(folder / file)) << file;
 }
 
+// Somebody has moved a checkpoint to an archive and left a link.
+TEST(Leftovers, WhatALinkLeadsToIsNotRemoved) {
+  const base::TestFolder folder("leftovers");
+  StateForTest state(1);
+  state.add_some();
+  CheckpointOptions options = options_of({{folder / "a"}});
+  options.keep_last = 0;
+  const auto saver = std::move(Checkpointer::open(options)).take();
+  for (const uint64_t step : {1, 2})
+    ASSERT_TRUE(saver->save(step, state.state).ok() && saver->wait().ok());
+  const auto tier = std::move(Tier::open({folder / "a"})).take();
+  const std::string first = folder_name(tier->list()->saves.front());
+  std::filesystem::rename(folder / ("a/" + first), folder / "archive");
+  std::filesystem::create_directory_symlink("../archive", folder / ("a/" + first));
+  EXPECT_EQ(saver->restore({.step = 1})->step, 1u);
+  const auto pruned = prune(*tier, {.rules = {.keep_last = 1}}, {});
+  ASSERT_TRUE(pruned.ok()) << pruned.error().message;
+  EXPECT_EQ(pruned->removed.size(), 1u);
+  std::vector<std::string> notes;
+  EXPECT_TRUE(tier->list_leftovers(notes)->empty());
+  EXPECT_TRUE(std::filesystem::exists(folder / "archive/manifest.json"));
+  std::filesystem::rename(folder / "archive", folder / ("a/" + first));
+  EXPECT_TRUE(is_same(*saver->restore({.step = 1}), state.state));
+}
+
 TEST(Leftovers, UploadsThatNobodyEndedAreListedAndPrunedOnceTheyAreQuiet) {
   const storage::FakeS3 server;
   const auto open_tier = [&] { return Tier::on(server.open("data/run"), "s3://data/run"); };

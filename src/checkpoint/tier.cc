@@ -339,6 +339,8 @@ Status Tier::remove_files(std::string_view folder) {
   const auto is_failure = [](const Status& removed) {
     return !removed.ok() && removed.error().code != ErrorCode::kNotFound;
   };
+  // A link goes itself, no folder does so: what it leads to was put elsewhere to be kept.
+  if (can_rename_ && store_->remove(folder).ok()) return {};
   const auto listing = store_->list(folder);
   if (!listing.ok() && listing.error().code == ErrorCode::kNotFound) return {};
   if (!listing.ok()) return listing.error();
