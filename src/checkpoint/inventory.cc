@@ -249,6 +249,7 @@ Result<Pruned> prune(Tier& tier, const PruneOptions& options, const std::stop_to
   for (const Tier::Leftover& left : FB_TRY(tier.list_leftovers(out.notes).context(tier.place()))) {
     const bool goes = is_dead(tier, left, contents, options.quiet_seconds);
     Status removed = goes && !options.only_says ? tier.remove_leftover(left) : Status();
+    if (!removed.ok() && removed.error().code == ErrorCode::kNotFound) continue;  // by another
     if (!goes || (!removed.ok() && removed.error().code == ErrorCode::kResourceExhausted)) {
       out.kept.push_back(left.folder);
     } else if (!removed.ok()) {
