@@ -117,26 +117,34 @@ py::dict restored_dict(const Restored& restored) {
   return out;
 }
 
-// A handle that Python owns.
+// A handle that Python owns; harmless in a child of fork.
 class Save {
  public:
-  explicit Save(SaveHandle handle) : handle_(std::move(handle)) {}
-  uint64_t step() const { return handle_.step(); }
-  bool was_skipped() const { return handle_.was_skipped(); }
+  explicit Save(SaveHandle handle) : handle_(std::make_unique<SaveHandle>(std::move(handle))) {}
+  ~Save() {
+    if (!made_here_) static_cast<void>(handle_.release());  // its locks are the parent's
+  }
+  Save(Save&&) = default;
+  Save& operator=(Save&&) = delete;
+
+  uint64_t step() const { return handle_->step(); }
+  bool was_skipped() const { return handle().was_skipped(); }
   py::object earlier_failure() const {
-    const std::optional<Error> error = handle_.earlier_failure();
+    const std::optional<Error> error = handle().earlier_failure();
     return error ? py::object(shown(error->message)) : py::none();
   }
   void wait_durable() const {
-    take(run_interruptibly(
-        "fb-wait", [this](std::stop_token stop) { return handle_.wait_durable(std::move(stop)); }));
+    take(run_interruptibly("fb-wait", [&handle = handle()](std::stop_token stop) {
+      return handle.wait_durable(std::move(stop));
+    }));
   }
   void wait_drained() const {
-    take(run_interruptibly(
-        "fb-wait", [this](std::stop_token stop) { return handle_.wait_drained(std::move(stop)); }));
+    take(run_interruptibly("fb-wait", [&handle = handle()](std::stop_token stop) {
+      return handle.wait_drained(std::move(stop));
+    }));
   }
   py::dict times() const {
-    const SaveTimes times = handle_.times();
+    const SaveTimes times = handle().times();
     py::dict out;
     const auto put = [&](const char* name, double seconds) {
       out[name] = seconds < 0 ? py::object(py::none()) : py::object(py::float_(seconds));
@@ -149,7 +157,14 @@ class Save {
   }
 
  private:
-  const SaveHandle handle_;
+  const SaveHandle& handle() const {
+    if (made_here_) return *handle_;
+    raise(ErrorCode::kUnsupported,
+          "this save was begun before the process forked: only the parent knows what became of it");
+  }
+
+  MadeHere made_here_;
+  std::unique_ptr<SaveHandle> handle_;
 };
 
 // A checkpointer that Python owns: interruptible, closable, harmless in a child of fork.

@@ -88,6 +88,10 @@ def truth(name: str, value: Any) -> bool:
 def text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise ConfigError(f"{name}={_shown(value)}: text is due")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ConfigError(f"{name}={_shown(value)}: a string with half a character") from None
     return value
 
 

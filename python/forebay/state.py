@@ -149,7 +149,11 @@ def _torch_array(tensor: Any, where: str) -> Array:
     more = {"parameter": True} if is_parameter else {}
     if tensor.requires_grad:
         more["requires_grad"] = True
-    return element, plain.numpy(), more
+    try:
+        return element, plain.numpy(), more
+    except ValueError:
+        raise ConfigError(f"{where}: a tensor of {tensor.dim()} dimensions, more than numpy has; "
+                          "save its .flatten(), and its .shape") from None
 
 
 def _jax_array(value: Any, where: str) -> Array:

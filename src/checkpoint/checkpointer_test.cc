@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -512,6 +513,57 @@ TEST(Checkpointer, WhatATierDidNotTakeGoesThereLaterAndStaysUntilThen) {
     failed += static_cast<int>(failures);
   }
   EXPECT_GT(failed, 10);
+}
+
+TEST(Checkpointer, ASaveThatBlocksWaitsUntilTheOneBeforeIsOnTheLastTier) {
+  StateForTest state(1);
+  state.add_some();
+  const auto folder = base::TestFolder::in_memory("checkpoint");
+  CheckpointOptions options = options_of({folder / "a", folder / "b"});
+  options.when_busy = WhenBusy::kBlock;
+  options.tiers[1].drain_bytes_per_second_max = 100e3;  // some 0.3 s
+  const auto saver = open(options);
+  const auto first = saver->save(1, state.state);
+  ASSERT_TRUE(first.ok());
+  EXPECT_LT(first->times().drained, 0);
+  const auto second = saver->save(2, state.state);
+  ASSERT_TRUE(second.ok());
+  EXPECT_GE(first->times().drained, 0);
+  EXPECT_FALSE(second->was_skipped());
+}
+
+// What was saved by a clock that was ahead: files and manifest are of the future.
+TEST(Checkpointer, AClockThatGoesBackDoesNotMakeTheNewestOld) {
+  StateForTest first(1), second(2);
+  first.add_some();
+  second.add_some();
+  const base::TestFolder folder("checkpoint");
+  const auto tier = std::move(Tier::open({folder / "a"})).take();
+  CheckpointOptions options = options_of({folder / "a"});
+  ASSERT_TRUE(open(options)->save(1, first.state).ok());
+  const SaveName early = tier->list()->saves.back();
+  Manifest manifest = std::move(tier->read_manifest(early)).take();
+  manifest.saved_unix_ns += 86400 * int64_t{1'000'000'000};
+  std::ofstream(folder / ("a/" + folder_name(early) + "/manifest.json"))
+      << write_manifest(manifest);
+  const auto half = std::move(tier->begin({.step = 7, .sequence = 70, .id = 700})).take();
+  for (const std::string& file : files_below(folder / "a", ""))
+    std::filesystem::last_write_time(
+        file, std::filesystem::file_time_type::clock::now() + std::chrono::hours(24));
+  options.keep_last = 1;
+  {
+    const auto saver = open(options);
+    EXPECT_EQ(saver->restore()->step, 1u);
+    ASSERT_TRUE(saver->save(2, second.state).ok() && saver->wait().ok());
+    const auto restored = saver->restore();
+    ASSERT_TRUE(restored.ok()) << restored.error().message;
+    EXPECT_TRUE(is_same(*restored, second.state));
+  }
+  EXPECT_THAT(steps_in(folder / "a"), ElementsAre(2u));
+  // Its writer lives.
+  const auto pruned = prune(*tier, {.removes_leftovers = true}, {});
+  ASSERT_TRUE(pruned.ok()) << pruned.error().message;
+  EXPECT_EQ(pruned->kept.size(), 1u);
 }
 
 // What goes wrong in the background is told, by the next save too, and costs no state.

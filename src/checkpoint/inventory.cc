@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -92,12 +95,9 @@ Status write_tensors(storage::Store& store, const std::string& path, const Outpu
   const std::string front = FB_TRY(make_safetensors_header(header, 64));
   const std::unique_ptr<storage::Writer> writer = FB_TRY(store.create(path));
   FB_TRY(writer->append(std::as_bytes(std::span(front))));
-  for (const SavedTensor* tensor : file.tensors) {
-    const auto found = std::find_if(
-        restored.tensors.begin(), restored.tensors.end(),
-        [&](const RestoredTensor& candidate) { return candidate.name == tensor->name; });
-    FB_TRY(writer->append(found->bytes));
-  }
+  std::map<std::string_view, std::span<const std::byte>> bytes_of;
+  for (const RestoredTensor& tensor : restored.tensors) bytes_of[tensor.name] = tensor.bytes;
+  for (const SavedTensor* tensor : file.tensors) FB_TRY(writer->append(bytes_of[tensor->name]));
   FB_TRY(writer->sync());
   return writer->publish();
 }
@@ -256,6 +256,7 @@ Result<Pruned> prune(Tier& tier, const PruneOptions& options, const std::stop_to
   for (const Tier::Leftover& left : FB_TRY(tier.list_leftovers(out.notes).context(tier.place()))) {
     const bool goes = is_dead(tier, left, contents, options.quiet_seconds);
     Status removed = goes && !options.only_says ? tier.remove_leftover(left) : Status();
+    if (!removed.ok() && removed.error().code == ErrorCode::kNotFound) continue;  // by another
     if (!goes || (!removed.ok() && removed.error().code == ErrorCode::kResourceExhausted)) {
       out.kept.push_back(left.folder);
     } else if (!removed.ok()) {

@@ -1,5 +1,6 @@
 // What saves, drains, copies and prunes leave that were killed anywhere: all of it is listed and
 // goes with a prune; what somebody writes, and what is not ours, stays.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "base/test_folder.h"
 #include "checkpoint/inventory.h"
@@ -232,6 +234,50 @@ TEST(Leftovers, WhatIsNotOursIsNeitherListedNorRemoved) {
   EXPECT_TRUE(fs::exists(folder / "a/removing-000000000002-000001-0000002a/link/f"));
   for (const std::string& file : foreign)
     EXPECT_TRUE(file.find("0002a") != file.npos || fs::exists(folder / file)) << file;
+}
+
+TEST(Leftovers, WhatAnotherPruneHasRemovedIsNoFailure) {
+  const auto folder = base::TestFolder::in_memory("leftovers");
+  for (int i = 0; i < 300; ++i) {
+    const std::string left = folder / fmt::format("a/removing-000000000002-{:06}-0000002a", i);
+    std::filesystem::create_directories(left);
+    std::ofstream(left + "/rank-00000-000.safetensors") << "x";
+  }
+  std::vector<std::jthread> pruning;
+  for (int i = 0; i < 2; ++i)
+    pruning.emplace_back([&] {
+      const auto tier = std::move(Tier::open({folder / "a"})).take();
+      const auto pruned = prune(*tier, kCleaning, {});
+      ASSERT_TRUE(pruned.ok()) << pruned.error().message;
+      EXPECT_THAT(pruned->failed, IsEmpty());
+    });
+  pruning.clear();
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "a"));
+}
+
+// Somebody has moved a checkpoint to an archive and left a link.
+TEST(Leftovers, WhatALinkLeadsToIsNotRemoved) {
+  const base::TestFolder folder("leftovers");
+  StateForTest state(1);
+  state.add_some();
+  CheckpointOptions options = options_of({{folder / "a"}});
+  options.keep_last = 0;
+  const auto saver = std::move(Checkpointer::open(options)).take();
+  for (const uint64_t step : {1, 2})
+    ASSERT_TRUE(saver->save(step, state.state).ok() && saver->wait().ok());
+  const auto tier = std::move(Tier::open({folder / "a"})).take();
+  const std::string first = folder_name(tier->list()->saves.front());
+  std::filesystem::rename(folder / ("a/" + first), folder / "archive");
+  std::filesystem::create_directory_symlink("../archive", folder / ("a/" + first));
+  EXPECT_EQ(saver->restore({.step = 1})->step, 1u);
+  const auto pruned = prune(*tier, {.rules = {.keep_last = 1}}, {});
+  ASSERT_TRUE(pruned.ok()) << pruned.error().message;
+  EXPECT_EQ(pruned->removed.size(), 1u);
+  std::vector<std::string> notes;
+  EXPECT_TRUE(tier->list_leftovers(notes)->empty());
+  EXPECT_TRUE(std::filesystem::exists(folder / "archive/manifest.json"));
+  std::filesystem::rename(folder / "archive", folder / ("a/" + first));
+  EXPECT_TRUE(is_same(*saver->restore({.step = 1}), state.state));
 }
 
 TEST(Leftovers, UploadsThatNobodyEndedAreListedAndPrunedOnceTheyAreQuiet) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -100,9 +102,10 @@ class Restore {
 
   Status plan() {
     wanted_.resize(manifest_.shards.size());
+    std::set<std::string_view> names;
+    for (const SavedTensor& tensor : manifest_.tensors) names.insert(tensor.name);
     for (const auto& [name, box] : options_.boxes) {
-      const auto is_it = [&, &key = name](const SavedTensor& t) { return t.name == key; };
-      if (std::none_of(manifest_.tensors.begin(), manifest_.tensors.end(), is_it))
+      if (names.count(name) == 0)
         return fail(ErrorCode::kNotFound, "step {} has no tensor '{}'", manifest_.step, name);
     }
     for (const SavedTensor& tensor : manifest_.tensors) {

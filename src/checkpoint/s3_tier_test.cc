@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "base/test_folder.h"
 #include "checkpoint/inventory.h"
 #include "checkpoint/open_on_tiers.h"
 #include "checkpoint/state_for_test.h"
@@ -17,6 +18,7 @@ namespace {
 
 using storage::FakeS3;
 using storage::OptionValues;
+using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr int kKilled = 137;
@@ -92,6 +94,26 @@ TEST(S3Tier, TheManifestComesBehindAllShards) {
   const auto restored = saver->restore();
   ASSERT_TRUE(restored.ok()) << restored.error().message;
   EXPECT_TRUE(is_same(*restored, state.state));
+}
+
+// Nobody makes a bucket: "no checkpoint" would let a job begin anew that has some elsewhere.
+TEST(S3Tier, ABucketThatIsNotThereIsNoPlaceWithoutCheckpoints) {
+  const FakeS3 server;
+  const auto alone = try_open(far_tier(server, "nobody/root"));
+  ASSERT_FALSE(alone.ok());
+  EXPECT_THAT(alone.error().message,
+              AllOf(HasSubstr("s3://nobody/root"), HasSubstr("there is no bucket")));
+  // A further tier does not keep a job from starting, and a restore says what it could not see.
+  const base::TestFolder folder("bucket");
+  std::vector<std::unique_ptr<Tier>> tiers;
+  tiers.push_back(std::move(Tier::open({folder / "fast"})).take());
+  tiers.push_back(far_tier(server, "nobody/root"));
+  const auto saver = try_open(std::move(tiers));
+  ASSERT_TRUE(saver.ok()) << saver.error().message;
+  const auto restored = (*saver)->restore();
+  ASSERT_FALSE(restored.ok());
+  EXPECT_EQ(restored.error().code, ErrorCode::kCorruption);
+  EXPECT_THAT(restored.error().message, HasSubstr("there is no bucket"));
 }
 
 class MisbehavingServer : public testing::TestWithParam<const char*> {};  // the fault, as JSON

@@ -63,6 +63,11 @@ bool is_directly_in(std::string_view folder, std::string_view path) {
   return path.starts_with(folder) && path.find('/', folder.size() + 1) == path.npos;
 }
 
+// The first save makes a folder, and nobody makes a bucket.
+bool is_not_made_yet(const storage::Store& store, const Error& error) {
+  return error.code == ErrorCode::kNotFound && store.capabilities().can_rename;
+}
+
 void add(const storage::Unpublished& one, Tier::Leftover& left) {
   ++left.files;
   left.bytes += one.bytes;
@@ -104,7 +109,7 @@ Result<Tier::Contents> Tier::list() const {
   store_->look_again();
   Contents contents;
   Result<storage::Listing> listing = store_->list("");
-  if (!listing.ok() && listing.error().code == ErrorCode::kNotFound) return contents;
+  if (!listing.ok() && is_not_made_yet(*store_, listing.error())) return contents;
   std::map<std::string, bool, std::less<>> folders;  // whether it has a manifest
   for (const storage::FileInfo& file : FB_TRY(std::move(listing)).files) {
     const std::string_view folder = top_folder(file.path);
@@ -131,7 +136,7 @@ Result<std::vector<Tier::Leftover>> Tier::list_leftovers(std::vector<std::string
   store_->look_again();
   std::vector<Leftover> out;
   Result<storage::Listing> listing = store_->list("");
-  if (!listing.ok() && listing.error().code == ErrorCode::kNotFound) return out;
+  if (!listing.ok() && is_not_made_yet(*store_, listing.error())) return out;
   std::map<std::string, Leftover, std::less<>> folders;
   std::set<std::string, std::less<>> published;
   for (const storage::FileInfo& file : FB_TRY(std::move(listing)).files) {
@@ -336,6 +341,8 @@ Status Tier::remove_files(std::string_view folder) {
   const auto is_failure = [](const Status& removed) {
     return !removed.ok() && removed.error().code != ErrorCode::kNotFound;
   };
+  // A link goes itself, no folder does so: what it leads to was put elsewhere to be kept.
+  if (can_rename_ && store_->remove(folder).ok()) return {};
   const auto listing = store_->list(folder);
   if (!listing.ok() && listing.error().code == ErrorCode::kNotFound) return {};
   if (!listing.ok()) return listing.error();

@@ -60,7 +60,7 @@ class Tier {
     std::vector<SaveName> saves;  // oldest first; damaged ones, and those without a manifest, too
     uint64_t sequence_next = 1;   // above all that are there in any state
   };
-  // A place that does not exist yet holds nothing.
+  // A folder that does not exist yet holds nothing; a bucket that does not is kNotFound.
   Result<Contents> list() const;
 
   // What saves, copies and removals that did not end have left, or have not ended yet.

@@ -359,12 +359,14 @@ Result<Manifest> Checkpointing::commit(const SaveName& name, Manifest mine) {
   return mine;
 }
 
-// What this process has written of a save that did not end.
+// What this process has written of a save that did not end; the first one also what those have that
+// are gone.
 void Checkpointing::discard(const SaveName& name) {
   writing_.reset();
   Tier& tier = *tiers_.front();
   const std::string folder = tier.working_folder(name);
   constexpr const char* kLater = "prune finds what is left";
+  if (run_.world.rank() == 0) return tier.discard(name).ignore(kLater);
   for (const auto& files : files_)
     for (const workload::StateFile& file : files)
       tier.store().remove(folder + "/" + shard_name(file)).ignore(kLater);

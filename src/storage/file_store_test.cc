@@ -162,6 +162,18 @@ TEST_P(FileStoreTest, WhatAKilledWriterLeftIsListedAsNobodysAndRemoved) {
   EXPECT_THAT(names_on_disk("d"), ElementsAre(".forebay-notes.part"));
 }
 
+// Else nobody could tell any more that the writer of what stays is gone.
+TEST_P(FileStoreTest, AFolderThatStaysKeepsWhatAKilledWriterLeft) {
+  const std::string part = part_name(0x3fffffff, 0);
+  put(*store_, "d/f", "x");
+  put_outside("d/" + part, "leftover");
+  EXPECT_FALSE(store_->remove_folder("d").ok());
+  EXPECT_THAT(names_on_disk("d"), testing::UnorderedElementsAre(part, "f"));
+  ASSERT_TRUE(store_->remove("d/f").ok());
+  EXPECT_TRUE(store_->remove_folder("d").ok());
+  EXPECT_FALSE(fs::exists(root() + "/d"));
+}
+
 // A descriptor of the root is kept; what has its name since counts once somebody asks for that.
 TEST_P(FileStoreTest, ARootThatIsMadeAgainIsFoundWhenItIsLookedFor) {
   put(*store_, "f", "old");

@@ -250,7 +250,11 @@ Status Folder::remove_folder(std::string_view path) {
   if (!is_inside(path)) return outside_error(path);
   const int root = root_fd();
   if (root < 0) return error(-root, path);
-  clean_now(path);  // what a killed writer left is no file that anybody can see
+  // What killed writers left is no file that anybody can see, and goes with its folder. In one that
+  // stays it stays as well: it tells that its writer is gone.
+  const auto names = sys::names_in(root, std::string(path));
+  const auto is_part = [](const std::string& name) { return part_process(name) != 0; };
+  if (names.ok() && std::all_of(names->begin(), names->end(), is_part)) clean_now(path);
   return sys::remove_folder(root, path).context(root_);
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -14,6 +17,15 @@ namespace {
 
 constexpr std::string_view kScheme = "s3://";
 constexpr std::string_view kSchemeName = "s3:";
+
+// "gs" of "gs://bucket", or "".
+std::string_view scheme_of(std::string_view place) {
+  const std::string_view scheme = place.substr(0, place.find("://"));
+  const auto is_of_one = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.';
+  };
+  return scheme != place && std::all_of(scheme.begin(), scheme.end(), is_of_one) ? scheme : "";
+}
 
 bool starts_with(std::string_view text, std::string_view lower_case) {
   return base::to_lower(text.substr(0, lower_case.size())) == lower_case;
@@ -63,6 +75,16 @@ bool is_object_place(std::string_view place) {
 
 Result<std::string> normal_place(std::string_view place) {
   if (!is_object_place(place)) {
+    if (place == "~" || place.starts_with("~/"))
+      return fail(ErrorCode::kInvalidArgument,
+                  "'{}': a shell would have written a home folder in place of the ~, and none has: "
+                  "write the whole path; a folder of that name is ./{}",
+                  place, place);
+    if (!scheme_of(place).empty() && !starts_with(place, kSchemeName))
+      return fail(ErrorCode::kInvalidArgument,
+                  "'{}': nothing here reads or writes {}://; there are folders and "
+                  "s3://BUCKET/PREFIX; a folder of that name is ./{}",
+                  place, scheme_of(place), place);
     if (!starts_with(place, kSchemeName)) return single_slashes(place);
     std::string_view rest = place.substr(kSchemeName.size());
     while (rest.starts_with('/')) rest.remove_prefix(1);

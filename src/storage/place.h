@@ -14,8 +14,8 @@ namespace forebay::storage {
 bool is_object_place(std::string_view place);
 
 // The same place in its plain form: no "//" between names, none of '/' at the end, the scheme in
-// lower case. kInvalidArgument, with the remedy, for "s3:/BUCKET" and its kin, which are no object
-// store and would be taken for folders of such names.
+// lower case. kInvalidArgument, with the remedy, for what would be taken for a folder of such a
+// name and is hardly one: "s3:/BUCKET" and its kin, other schemes, "~/x" that no shell has seen.
 Result<std::string> normal_place(std::string_view place);
 
 // The same text for all ways to write one place as the file system is now: by "..", links or

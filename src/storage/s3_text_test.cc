@@ -46,6 +46,21 @@ TEST(Place, HasOnePlainForm) {
   EXPECT_EQ(*normal_place("s3:///a"), "s3:///a");  // no bucket, and none is made up
   EXPECT_EQ(*normal_place("./s3:/a"), "./s3:/a");
   EXPECT_EQ(*normal_place("s3"), "s3");
+  EXPECT_EQ(*normal_place("./gs://a"), "./gs:/a");
+  EXPECT_EQ(*normal_place("a b://c"), "a b:/c");
+  EXPECT_EQ(*normal_place("x/~/y"), "x/~/y");
+  EXPECT_EQ(*normal_place("~user"), "~user");
+}
+
+// Each would have become a folder of that name here, and who wrote it would have looked elsewhere.
+TEST(Place, WhatIsHardlyMeantAsAFolderIsRefused) {
+  for (const char* wrong : {"gs://bucket/x", "file:///tmp/x", "http://host/x", "hdfs://a", "~/x"}) {
+    const auto place = normal_place(wrong);
+    ASSERT_FALSE(place.ok()) << wrong;
+    EXPECT_EQ(place.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(place.error().message, testing::EndsWith(std::string("./") + wrong));
+  }
+  EXPECT_FALSE(normal_place("~").ok());
 }
 
 TEST(Place, HasOneIdentityHoweverItIsWritten) {

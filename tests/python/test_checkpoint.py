@@ -20,6 +20,7 @@ import forebay
 from forebay import checkpoint
 from forebay.checkpoint import Checkpointer, Part, Tier
 from forebay.state import _ELEMENTS, flatten
+from support import run_program
 
 try:
     import torch
@@ -177,6 +178,7 @@ class CheckpointTest(unittest.TestCase):
                              ".int_repr()"),
                             (torch.ones(2, dtype=torch.complex128), "view_as_real"),
                             (torch.nn.parameter.UninitializedParameter(), "plain tensor"),
+                            (torch.ones((1,) * 65), "65 dimensions"),
                             (torch.float32, "torch.dtype")):
             self.refuses(value, says)
 
@@ -310,6 +312,8 @@ class CheckpointTest(unittest.TestCase):
                                 ({"metrics": {"loss": 1j}}, "a number is due"),
                                 ({"metrics": [1]}, "metrics=[1]: a dict is due"),
                                 ({"metadata": {"a": 1}}, "metadata['a']=1: text is due"),
+                                ({"metadata": {"a": "\ud800"}}, "half a character"),
+                                ({"metrics": {"\ud800": 1}}, "half a character"),
                                 ({"metadata": {1: "a"}}, "a name in metadata=1")):
                 with self.assertRaisesRegex(forebay.ConfigError, re.escape(says)):
                     saver.save(1, {}, **words)
@@ -359,6 +363,34 @@ class CheckpointTest(unittest.TestCase):
         saver.close()
         with self.assertRaises(forebay.Closed):
             saver.save(1, {})
+
+    def test_a_child_of_fork_is_told_and_the_parent_goes_on(self):
+        # The threads that would end the child's waits are the parent's, and so are the locks.
+        answer = run_program('''
+            import os, signal, sys
+            import numpy
+            import forebay
+            from forebay.checkpoint import Checkpointer, Tier
+            saver = Checkpointer([sys.argv[1], Tier(sys.argv[2], bytes_per_second_max="4MB/s")])
+            save = saver.save(1, {"weight": numpy.ones(500_000)})
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)  # a child that hangs ends with a code of its own
+                for use in (save.wait_durable, save.wait_drained, save.times,
+                            lambda: save.skipped, lambda: saver.save(2, {}), saver.wait):
+                    try:
+                        use()
+                        os._exit(3)
+                    except forebay.Unsupported as error:
+                        assert "fork" in str(error), error
+                assert save.step == 1
+                with Checkpointer(sys.argv[3]) as own:
+                    own.save(3, {}).wait_durable()
+                sys.exit(0)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            save.wait_drained()
+            ''', self.fast, self.slow, os.path.join(self._folder.name, "own"))
+        self.assertEqual(answer[:2], (0, "0\n"), answer[2])
 
 
 if __name__ == "__main__":

@@ -384,6 +384,7 @@ storage:
 
     def case_wrong_names_and_keys_are_named(self):
         self.refused(["NoSuchBucket", "s3://missing"], "inspect", "s3://missing/x")
+        self.refused(["NoSuchBucket", "s3://missing"], "checkpoint", "list", "s3://missing/x")
         self.refused(["names no bucket"], "inspect", "s3://")
         self.refused(["is written s3://data/gen"], "inspect", "s3:/data/gen")
         self.refused(["is written s3://data/new"], "generate", "demo", "--data", "s3:/data/new")
