@@ -200,7 +200,7 @@ Status Checkpointing::check_room(Tier& tier, uint64_t saves) const {
   }
   if (most <= *free) return {};
   return fail(ErrorCode::kResourceExhausted,
-              "{}: {} of {} each do not fit: {} are free. Lower checkpoint.num_checkpoints_write, "
+              "{}: {} of {} each will not fit: {} are free. Lower checkpoint.num_checkpoints_write, "
               "keep fewer with checkpoint.tiers, or save the part of fewer ranks with "
               "checkpoint.mode=subset",
               tier.place(), base::format_counted(saves, "checkpoints"),

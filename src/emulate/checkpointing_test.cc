@@ -252,7 +252,7 @@ TEST_F(EmulatedCheckpoints, WhatWillNotFitIsRefusedAtOnce) {
       error_before(request(joined(counts(1, 0), {"model.transformer.hidden_size=10000000",
                                                  "model.transformer.ffn_hidden_size=10000000"})));
   EXPECT_EQ(error.code, ErrorCode::kResourceExhausted) << error.message;
-  EXPECT_THAT(error.message, HasSubstr("do not fit"));
+  EXPECT_THAT(error.message, HasSubstr("will not fit"));
   EXPECT_THAT(error_before(request(counts(1, 0), 3)).message,
               HasSubstr("Set --accelerators to a multiple of 2"));
 }

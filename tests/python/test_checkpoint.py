@@ -357,6 +357,30 @@ class CheckpointTest(unittest.TestCase):
                                   for what in ("save", "wait", "restore", "wait", "wait")
                                   for kind in "BE"])
 
+    def test_a_restore_takes_little_more_memory_than_its_arrays(self):
+        large = numpy.arange(10 << 20, dtype=numpy.float64)  # 80 MiB, and four of them
+        for compress in (False, True):
+            place = os.path.join(self._folder.name, f"memory{compress}")
+            with Checkpointer(place, compress=compress, threads=4) as saver:
+                saver.save(1, [large + i for i in range(4)])
+            code, out, err = run_program("""
+import re, sys
+import numpy
+from forebay.checkpoint import Checkpointer
+def peak():
+    with open("/proc/self/status") as file:
+        return int(re.search(r"VmHWM:\\s+(\\d+)", file.read())[1]) << 10
+before = peak()
+with Checkpointer(sys.argv[1], threads=4) as saver:
+    restored = saver.restore().state
+assert all(one[-1] == (10 << 20) - 1 + i for i, one in enumerate(restored)), restored
+print(peak() - before)
+""", place)
+            self.assertEqual(code, 0, err)
+            with self.subTest(compress=compress):
+                self.assertGreater(int(out), 320 << 20)
+                self.assertLess(int(out), (320 + 256) << 20)
+
     def test_a_closed_checkpointer_says_so(self):
         saver = Checkpointer(self.fast)
         saver.close()
