@@ -199,12 +199,13 @@ Status Checkpointing::check_room(Tier& tier, uint64_t saves) const {
     if (most > *free && gone == 0) break;
   }
   if (most <= *free) return {};
-  return fail(ErrorCode::kResourceExhausted,
-              "{}: {} of {} each will not fit: {} are free. Lower checkpoint.num_checkpoints_write, "
-              "keep fewer with checkpoint.tiers, or save the part of fewer ranks with "
-              "checkpoint.mode=subset",
-              tier.place(), base::format_counted(saves, "checkpoints"),
-              bytes_text(run_.result.state.bytes), bytes_text(*free));
+  return fail(
+      ErrorCode::kResourceExhausted,
+      "{}: {} of {} each will not fit: {} are free. Lower checkpoint.num_checkpoints_write, "
+      "keep fewer with checkpoint.tiers, or save the part of fewer ranks with "
+      "checkpoint.mode=subset",
+      tier.place(), base::format_counted(saves, "checkpoints"), bytes_text(run_.result.state.bytes),
+      bytes_text(*free));
 }
 
 Status Checkpointing::check_readable() const {

@@ -31,6 +31,7 @@ ActivityWalk::ActivityWalk(const View& view, trace::TrackId track)
   }
   if (basis_ == Basis::kSamples) period_ = view.sample_period(view.process_of(track));
   if (basis_ == Basis::kUsage) use_ = CpuUse(view, track);
+  if (basis_ == Basis::kScheduler) switch_ns_ = switch_ns(view, track);
 }
 
 void ActivityWalk::open(size_t row) {
@@ -67,7 +68,7 @@ void ActivityWalk::open(size_t row) {
       if (is_nameless && what.doing != Doing::kNetwork) what.doing = Doing::kPoll;
     }
   }
-  const int64_t end = recording.end(row);
+  const int64_t end = recording.end(row) - (name.is_by_reason ? switch_ns_ : 0);
   if (end > recording.start(row)) open_.push_back({end, what});
 }
 

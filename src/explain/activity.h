@@ -128,6 +128,7 @@ class ActivityWalk {
   const Basis basis_;
   int64_t period_ = 0;  // between samples
   CpuUse use_ = {};
+  int64_t switch_ns_ = 0;  // by which waits end earlier than was recorded
   int64_t sampled_at_ = INT64_MIN;
 };
 

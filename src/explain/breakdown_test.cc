@@ -249,6 +249,35 @@ TEST(Breakdown, CountedCpuTimeDecidesWhatIsComputing) {
   EXPECT_NEAR(share(found, Part::kIdle), 0.1, 0.001);
 }
 
+// Of each 10 ms `waits` are recorded, 6 ms long together; the CPU time says that it ran for `ran`.
+double computing(int waits, double ran) {
+  ProgramForTest program;
+  program.made_by("record", "interposer");
+  Thread main = program.thread(100, 100);
+  const int64_t begin = main.now_ns;
+  for (int64_t ms = 0; ms < 1000; ms += 100)
+    program.counter(main.track, "cpu_cores", begin + ms * kMs, ran);
+  for (int i = 0; i < 100; ++i) {
+    program.range(main, "step", Category::kStep, [&] {
+      for (int k = 0; k < waits; ++k) {
+        program.call(main, "off cpu", Category::kOffCpu, 6 * kMs / waits);
+        main.now_ns += 4 * kMs / waits;
+      }
+    });
+  }
+  const auto found = explained(program.finish());
+  expect_sums(found);
+  return share(found, Part::kCompute);
+}
+
+// Of waits as short as 30 us the kernel's own work on a switch is no small part.
+TEST(Breakdown, SwitchesThatWereRecordedLateAreMadeGoodByTheCpuTime) {
+  EXPECT_NEAR(computing(200, 0.8), 0.8, 0.005);
+  EXPECT_NEAR(computing(200, 0.4), 0.4, 0.005);
+  EXPECT_NEAR(computing(200, 0.2), 0.4, 0.005) << "what was recorded as running was no wait";
+  EXPECT_NEAR(computing(1, 0.8), 0.4, 0.01) << "no switch takes milliseconds";
+}
+
 TEST(Breakdown, WithCallsAloneComputingIsWhatLiesBetweenThemAndThatIsSaid) {
   ProgramForTest program;
   program.made_by("record", "interposer");

@@ -101,4 +101,31 @@ bool has_cpu_use(const View& view, TrackId thread) {
   return false;
 }
 
+int64_t switch_ns(const View& view, TrackId thread) {
+  constexpr int64_t kMost = 50'000;
+  const std::vector<Change> changes = changes_of(view, thread);
+  if (changes.empty()) return 0;
+  const trace::Recording& recording = view.recording();
+  const auto rows = recording.rows(thread);
+  const int64_t begin_ns = changes.front().at_ns;
+  int64_t end_ns = begin_ns, waited_ns = 0, waits = 0;
+  for (size_t row = rows.first; row < rows.last; ++row) {
+    if (recording.name(row).kind != EventKind::kSpan || recording.start(row) < begin_ns) continue;
+    end_ns = std::max(end_ns, recording.end(row));
+    if (recording.name(row).category != trace::Category::kOffCpu) continue;
+    waited_ns += recording.duration(row);
+    ++waits;
+  }
+  double counted_ns = 0;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    const int64_t until = i + 1 < changes.size() ? changes[i + 1].at_ns : end_ns;
+    const int64_t length = std::max<int64_t>(0, std::min(until, end_ns) - changes[i].at_ns);
+    counted_ns += changes[i].running * static_cast<double>(length);
+  }
+  if (waits == 0) return 0;
+  const auto recorded_ns = static_cast<double>(end_ns - begin_ns - waited_ns);
+  const double late_ns = (counted_ns - recorded_ns) / static_cast<double>(waits);
+  return std::clamp<int64_t>(static_cast<int64_t>(late_ns), 0, kMost);
+}
+
 }  // namespace forebay::explain
