@@ -54,10 +54,10 @@ class CpuUse {
 // Whether a thread's CPU time was counted.
 bool has_cpu_use(const View& view, trace::TrackId thread);
 
-// By how much on average the ends of a thread's waits were recorded too late: by the scheduler's
-// records it ran less than its CPU time is. perf records a switch once it has set up its own
-// counters for the thread that comes, which takes 10 us and more on virtual machines, and the
-// kernel counts that as the thread's running. At most 50 us; 0 where its CPU time was not counted.
+// By how much on average a thread's waits were recorded as too long: by the scheduler's records it
+// ran less than its CPU time is. perf records a switch before and after all that the kernel does to
+// switch, which is charged to the thread: 17 us a wait were seen on a virtual machine. At most 50
+// us; 0 where its CPU time was not counted.
 int64_t switch_ns(const View& view, trace::TrackId thread);
 
 }  // namespace forebay::explain
