@@ -182,7 +182,7 @@ Result<std::unique_ptr<Checkpointer::Impl>> Checkpointer::Impl::open(
                                         options.share_unchanged};
   impl->saver_ = std::make_unique<checkpoint::Saver>(impl->tiers_, *impl->group_, saving);
   impl->drainer_ = FB_TRY(checkpoint::Drainer::start(impl->tiers_, options, impl->group_->rank(),
-                                                     impl->group_->size()));
+                                                     impl->group_->size(), impl->run_seed_));
   FB_TRY(impl->resume_drains());
   Impl* const self = impl.get();
   impl->thread_ =

@@ -48,11 +48,12 @@ bool is_still_to_go(const SaveName& name, const std::vector<SaveName>& next) {
 }  // namespace
 
 Drainer::Drainer(std::span<const std::unique_ptr<Tier>> tiers, const CheckpointOptions& options,
-                 int rank, int world_size)
+                 int rank, int world_size, uint64_t session)
     : tiers_(tiers),
       options_(options),
       rank_(rank),
       world_size_(world_size),
+      session_(fmt::format("{:016x}\n", session)),
       prunes_first_tier_(rank == 0) {
   for (const CheckpointTier& tier : options.tiers)
     paces_.emplace_back(base::monotonic_clock(), tier.drain_bytes_per_second_max);
@@ -60,8 +61,8 @@ Drainer::Drainer(std::span<const std::unique_ptr<Tier>> tiers, const CheckpointO
 
 Result<std::unique_ptr<Drainer>> Drainer::start(std::span<const std::unique_ptr<Tier>> tiers,
                                                 const CheckpointOptions& options, int rank,
-                                                int world_size) {
-  auto drainer = std::unique_ptr<Drainer>(new Drainer(tiers, options, rank, world_size));
+                                                int world_size, uint64_t session) {
+  auto drainer = std::unique_ptr<Drainer>(new Drainer(tiers, options, rank, world_size, session));
   Drainer* const self = drainer.get();
   drainer->thread_ =
       FB_TRY(sys::start_thread("drain", [self](const std::stop_token& stop) { self->run(stop); }));
@@ -230,21 +231,19 @@ Result<std::shared_ptr<const void>> Drainer::copy_and_publish(size_t tier, const
     return to.publish(job.name, *job.manifest, std::move(writing));
   }
   const std::string folder = to.working_folder(job.name);
-  const auto leave = [&](const std::string& name) -> Status {
-    const std::byte mark{'1'};
-    return storage::write_file(to.store(), path_in(folder, name), {&mark, 1});
-  };
   to.store().remove(path_in(folder, failure_name(rank_))).ignore("there is none as a rule");
   const Status copied = copy_shards(tier, job, stop);
   if (rank_ != 0) writing.reset();  // before the first one publishes
-  const Status marked = leave(copied.ok() ? mark_name(rank_) : failure_name(rank_));
+  const Status marked =
+      leave_mark(to, job.name, copied.ok() ? mark_name(rank_) : failure_name(rank_));
   FB_TRY(Status(copied));
   FB_TRY(Status(marked));
   if (rank_ == 0) {
     const Status met = wait_for_marks(to, job.name, stop);
     auto published = met.ok() ? to.publish(job.name, *job.manifest, std::move(writing))
                               : Result<std::shared_ptr<const void>>(met.error());
-    if (!published.ok()) leave(failure_name(rank_)).ignore("then the others lose patience");
+    if (!published.ok())
+      leave_mark(to, job.name, failure_name(rank_)).ignore("then the others lose patience");
     return published;
   }
   const std::string published = path_in(folder_name(job.name), kManifestName);
@@ -318,15 +317,25 @@ bool Drainer::link_to_same(const Tier& from, Tier& to, const DrainJob& job, cons
   return false;
 }
 
+Status Drainer::leave_mark(Tier& tier, const SaveName& name, const std::string& mark) const {
+  return storage::write_file(tier.store(), path_in(tier.working_folder(name), mark),
+                             std::as_bytes(std::span(session_)));
+}
+
+Result<bool> Drainer::has_mark(const Tier& tier, const SaveName& name,
+                               const std::string& mark) const {
+  constexpr uint64_t kBytesMax = 64;
+  const auto read =
+      storage::read_file(tier.store(), path_in(tier.working_folder(name), mark), kBytesMax);
+  if (!read.ok() && read.error().code == ErrorCode::kNotFound) return false;
+  if (!read.ok()) return read.error();
+  return std::ranges::equal(*read, std::as_bytes(std::span(session_)));
+}
+
 Status Drainer::wait_for_marks(Tier& tier, const SaveName& name, const std::stop_token& stop) {
   const std::string folder = tier.working_folder(name);
   for (int rank = 0; rank < world_size_; ++rank) {
-    const std::string mark = path_in(folder, mark_name(rank));
-    const auto is_there = [&]() -> Result<bool> {
-      const auto there = tier.store().stat(mark);
-      if (!there.ok() && there.error().code != ErrorCode::kNotFound) return there.error();
-      return there.ok();
-    };
+    const auto is_there = [&] { return has_mark(tier, name, mark_name(rank)); };
     FB_TRY(wait_for_rank(rank, tier, name, is_there, stop));
   }
   for (int rank = 0; rank < world_size_; ++rank)
@@ -343,9 +352,9 @@ Status Drainer::wait_for_rank(int rank, Tier& tier, const SaveName& name,
   int64_t patience_ns = clock.now_ns() + kPatienceNs, signs_ns = clock.now_ns() + kSignsNs;
   std::optional<uint64_t> bytes;
   while (!FB_TRY(is_done())) {
+    const bool has_failed = has_mark(tier, name, failure_name(rank)).value_or(false);
     // The first rank takes it away: the next try is another one.
-    const bool has_failed =
-        rank_ == 0 ? tier.store().remove(failure).ok() : tier.store().stat(failure).ok();
+    if (has_failed && rank_ == 0) tier.store().remove(failure).ignore("then that one does");
     if (has_failed)
       return fail(ErrorCode::kIo, "rank {} could not copy its shards of step {}", rank, name.step);
     if (clock.now_ns() > signs_ns) {

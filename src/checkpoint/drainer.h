@@ -44,10 +44,10 @@ struct DrainJob {
 
 class Drainer {
  public:
-  // The tiers must outlive it. `leads`: this rank publishes.
+  // The tiers must outlive it. `session`: the same on all ranks, and another one in each process.
   static Result<std::unique_ptr<Drainer>> start(std::span<const std::unique_ptr<Tier>> tiers,
                                                 const CheckpointOptions& options, int rank,
-                                                int world_size);
+                                                int world_size, uint64_t session);
   ~Drainer();  // stops at the next chunk
 
   void add(DrainJob job);
@@ -71,7 +71,7 @@ class Drainer {
 
  private:
   Drainer(std::span<const std::unique_ptr<Tier>> tiers, const CheckpointOptions& options, int rank,
-          int world_size);
+          int world_size, uint64_t session);
   void run(const std::stop_token& stop);
   // All the way, as far as it goes; tells whoever has the handle. False: it is to be tried again.
   bool drain(DrainJob& job, bool is_newest, const std::stop_token& stop);
@@ -91,6 +91,10 @@ class Drainer {
   // one.
   bool link_to_same(const Tier& from, Tier& to, const DrainJob& job, const Shard& shard,
                     const Admission& admit);
+  // Files beside the shards that tell the other ranks something. Those of an earlier process, which
+  // copied other shards or had failed, do not count.
+  Status leave_mark(Tier& tier, const SaveName& name, const std::string& mark) const;
+  Result<bool> has_mark(const Tier& tier, const SaveName& name, const std::string& mark) const;
   Status wait_for_marks(Tier& tier, const SaveName& name, const std::stop_token& stop);
   // Until `is_done`. kIo when that rank says that it failed, or when nobody copies anything for
   // long.
@@ -105,6 +109,7 @@ class Drainer {
   const std::span<const std::unique_ptr<Tier>> tiers_;
   const CheckpointOptions options_;
   const int rank_, world_size_;
+  const std::string session_;
   std::vector<Pace> paces_;  // by tier; the thread's own
   // What could not be copied, oldest first: tried again before each further one, and kept until
   // then. The thread's own.

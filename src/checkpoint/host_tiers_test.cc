@@ -164,6 +164,22 @@ TEST_F(HostTiers, ACopyThatWasCutGoesOnThoughRanksHaveMoved) {
   expect_restores({"c", "c"}, 7);
 }
 
+// A rank that was stopped has told so, and has perhaps copied what another one is to copy now.
+TEST_F(HostTiers, WhatRanksOfAnEarlierProcessHaveSaidDoesNotCount) {
+  save_everywhere(hosts_, 7, false);
+  const SaveName name = std::move(tier("a")->list()).take().saves.front();
+  const std::string there = folder_ / ("shared/" + tier("shared")->working_folder(name));
+  std::filesystem::create_directories(there);
+  for (const std::string mark : {"/rank-00000.done", "/rank-00001.done", "/rank-00002.failed"})
+    std::ofstream(there + mark) << "1";
+  run(hosts_, [](Checkpointer& saver, int /*rank*/) {
+    const Status done = saver.wait();
+    EXPECT_TRUE(done.ok()) << done.error().message;
+  });
+  EXPECT_THAT(steps_in("shared"), ElementsAre(7u));
+  expect_restores(hosts_, 7);
+}
+
 TEST_F(HostTiers, ACopyWhoseHostIsGoneIsLeft) {
   save_everywhere(hosts_, 7, false);
   lose("b");

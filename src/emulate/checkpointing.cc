@@ -139,7 +139,7 @@ Status Checkpointing::open_tiers() {
   options.keep_last = places.back().keep;
   FB_TRY(checkpoint::check_options(options));
   drainer_ =
-      FB_TRY(checkpoint::Drainer::start(tiers_, options, run_.world.rank(), run_.world.size()));
+      FB_TRY(checkpoint::Drainer::start(tiers_, options, run_.world.rank(), run_.world.size(), 0));
   return {};
 }
 
