@@ -64,7 +64,7 @@ struct LoaderOptions {
   uint64_t seed = 0;
   bool change_each_epoch = true;  // shuffle anew in each epoch
   uint64_t rank = 0, world_size = 1;
-  uint64_t prefetch_batches = 2;  // ready ahead of the consumer
+  uint64_t prefetch_batches = 2;  // ready ahead of the consumer; at least 1
   int fetch_depth = 0;            // reads in flight; 0 = tuned while it runs
   int decode_threads = 0;         // 0 = tuned, up to the CPUs this process may use
   uint64_t memory_bytes = 0;  // bound of all its buffers; 0 = a quarter of the memory it may use

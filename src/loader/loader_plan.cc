@@ -21,7 +21,7 @@ constexpr int kDepthMax = 100'000, kThreadsMax = 1024;
 EngineOptions engine_options(const LoaderOptions& options) {
   EngineOptions engine;
   engine.batch_size = options.batch_size;
-  engine.prefetch_batches = std::max<uint64_t>(1, options.prefetch_batches);
+  engine.prefetch_batches = options.prefetch_batches;
   engine.rank = options.rank;
   engine.world_size = options.world_size;
   engine.tail = options.tail == forebay::Tail::kDrop   ? Tail::kDrop
@@ -49,8 +49,9 @@ Status check(const LoaderOptions& options) {
   if (options.rank >= options.world_size)
     return fail(ErrorCode::kInvalidArgument, "rank {} is not below world_size {}", options.rank,
                 options.world_size);
-  if (options.prefetch_batches > kBatchesMax)
-    return fail(ErrorCode::kInvalidArgument, "prefetch_batches is over {}", kBatchesMax);
+  if (options.prefetch_batches < 1 || options.prefetch_batches > kBatchesMax)
+    return fail(ErrorCode::kInvalidArgument, "prefetch_batches is not within 1 and {}",
+                kBatchesMax);
   if (options.fetch_depth < 0 || options.fetch_depth > kDepthMax)
     return fail(ErrorCode::kInvalidArgument, "fetch_depth is not within 0 and {}", kDepthMax);
   if (options.decode_threads < 0 || options.decode_threads > kThreadsMax)

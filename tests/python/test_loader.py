@@ -415,6 +415,10 @@ print(json.dumps([count, loader.stats()["memory_bytes_bound"], peak() - before])
             states.append((loader.state_dict()["ops"], next(iter(loader))["image"].tobytes()))
         self.assertEqual(states, [states[0]] * 4)
 
+    def test_a_loader_that_may_prepare_nothing_is_refused(self):
+        with self.assertRaisesRegex(fb.ConfigError, "prefetch_batches is not within 1 and"):
+            self.open(self.arrays(8), prefetch_batches=0)
+
     def test_a_conversion_that_ops_would_pass_over_is_refused(self):
         with self.assertRaisesRegex(fb.ConfigError, "convert_to_rgb is for a loader without ops"):
             self.open(self.pictures(), ops=[fb.decode_image(mode="L")], convert_to_rgb=True)
