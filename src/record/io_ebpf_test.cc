@@ -182,6 +182,16 @@ TEST(IoEbpf, FollowsForksExecsAndThreads) {
   EXPECT_TRUE(has_pipe);
 }
 
+// Of this process: only what it sleeps from then on is known to be long.
+void wait_until_asleep(int tid) {
+  std::string stat;
+  while (stat.find(") S ") == std::string::npos) {
+    rest_ms(1);
+    std::ifstream file("/proc/self/task/" + std::to_string(tid) + "/stat");
+    std::getline(file, stat);
+  }
+}
+
 TEST(IoEbpf, SaysWhyAThreadWasOffTheCpu) {
   FB_SKIP_WITHOUT_EBPF();
   const base::TestFolder folder("ebpf");
@@ -190,7 +200,8 @@ TEST(IoEbpf, SaysWhyAThreadWasOffTheCpu) {
   const Watched seen = watch(kIoEbpf, [&] {
     rest_ms(20);
     std::atomic<int> gate = 0;
-    std::jthread opener([&] {
+    std::jthread opener([&gate, waiting = getpid()] {
+      wait_until_asleep(waiting);
       rest_ms(30);
       gate = 1;
       gate.notify_all();
