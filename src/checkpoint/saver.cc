@@ -46,7 +46,8 @@ void add_tensors(const SaveJob& job, const PlannedShard& shard, uint32_t index,
 
 }  // namespace
 
-bool Saver::leads(int rank) const {
+bool Saver::leads() const {
+  const int rank = group_.rank();
   return places_ ? places_->leaders[static_cast<size_t>(rank)] == rank : rank == 0;
 }
 

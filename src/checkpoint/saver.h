@@ -59,12 +59,11 @@ class Saver {
 
   // Whether this rank writes the manifest of its place, once save() has found out which ranks share
   // it.
-  bool leads() const { return leads(group_.rank()); }
+  bool leads() const;
 
   uint64_t bytes_shared() const { return bytes_shared_.load(std::memory_order_relaxed); }
 
  private:
-  bool leads(int rank) const;
   // kInvalidArgument when there is no tier that all share.
   Status find_out_places(const SaveJob& job, const std::stop_token& stop);
   // The newest checkpoint that is there, for the first save of a process.

@@ -423,8 +423,8 @@ StopGrace work_grace(const emulate::RunRequest& request) {
   if (workload.workflow.checkpoint) {
     for (const workload::CheckpointPlace& tier : workload.checkpoint.tiers)
       written.push_back(tier.place);
-    if (auto place = checkpoint_place(workload); place.ok())
-      written.push_back(std::move(place).take());
+    if (workload.checkpoint.tiers.empty())
+      written.push_back(checkpoint_place(workload).value_or(""));
   }
   return work_grace(written);
 }
