@@ -80,6 +80,10 @@ class Fake:
                                          data=json.dumps(faults).encode())
         urllib.request.urlopen(request, timeout=30).read()
 
+    def log(self):
+        with urllib.request.urlopen(self.endpoint + "/_log", timeout=30) as answer:
+            return answer.read().decode().splitlines()
+
     def freeze(self, seconds):
         self.process.send_signal(signal.SIGSTOP)
         time.sleep(seconds)
@@ -370,6 +374,25 @@ storage:
         self.end(process)
         left = boto.list_multipart_uploads(Bucket="data").get("Uploads", [])
         need(not left, f"uploads left behind: {left}")
+
+    def case_uploads_are_given_up_though_the_server_takes_its_time(self):
+        if not hasattr(self.server, "log"):
+            return
+        self.server.faults([{"method": "DELETE", "query": "uploadId", "kind": "delay",
+                             "seconds": 0.5, "times": 1000}])
+        process = self.start("generate", "demo", "dataset.num_files_train=40", "--data",
+                             "s3://data/slow-stop", "dataset.record_length_bytes=30000000")
+        wait_until(lambda: any("partNumber" in line for line in self.server.log()), 30, "a part")
+        process.send_signal(signal.SIGINT)
+        self.end(process)
+        log = self.server.log()
+        self.server.faults([])
+
+        def count(method, query):
+            return sum(line.startswith(method) and query in line for line in log)
+        begun, ended = count("POST", "?uploads"), count("POST", "uploadId=")
+        need(begun > ended, f"nothing was under way: {log}")
+        need(begun == ended + count("DELETE", "uploadId="), f"uploads were left: {log}")
 
     def case_what_others_put_is_read(self):
         if not hasattr(self.server, "boto"):
